@@ -1,0 +1,70 @@
+"""What a running handler sees of its job: the optional first parameter `ctx: Ctx`."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from windlass.core.errors import WindlassError
+from windlass.core.job import Progress
+from windlass.core.signals import Cancel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.job import Job
+
+_current: ContextVar[Ctx] = ContextVar("windlass_ctx")
+
+
+class Ctx:
+    """The running job, its progress and the request to stop. Safe to use from the handler's own thread."""
+
+    __slots__ = ("_cancelled", "_report", "job")
+
+    def __init__(self, job: Job, report: Callable[[Progress], None], cancelled: Callable[[], bool]) -> None:
+        self.job = job
+        self._report = report
+        self._cancelled = cancelled
+
+    @property
+    def id(self) -> str:
+        """The job's id: the natural idempotency key for effects outside windlass."""
+        return self.job.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self.job.attempts
+
+    @property
+    def token(self) -> int:
+        """The fencing token of this attempt's lease: grows with every claim, so a resource can refuse an older one."""
+        return self.job.lease_token
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether someone asked this job to stop."""
+        return self._cancelled()
+
+    def check(self) -> None:
+        """End the job as cancelled here if someone asked for it: a safe point for handlers that run in a thread."""
+        if self._cancelled():
+            raise Cancel("cancelled on request")
+
+    def progress(self, done: float, of: float | None = None, note: str | None = None) -> None:
+        """Say how far the job is. Returns at once; the newest report is written within a fraction of a second."""
+        self._report(Progress(done=done, of=of, note=note))
+
+    @staticmethod
+    def current() -> Ctx:
+        """The context of the job that is running here, for code that was not handed one."""
+        try:
+            return _current.get()
+        except LookupError:
+            raise WindlassError("Ctx.current() was called outside a running job") from None
+
+
+def enter(ctx: Ctx) -> None:
+    """Make `ctx` the current one in this context of execution."""
+    _current.set(ctx)

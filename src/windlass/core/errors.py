@@ -1,0 +1,140 @@
+"""Every error windlass raises, as one tree.
+
+WindlassError
+├── SettingsError                a setting or option is missing, unknown or out of range
+├── HandlerError
+│   ├── HandlerNotFound          nothing of that name is registered here
+│   ├── HandlerExists            two handlers claim one name
+│   └── PayloadInvalid           arguments or a result do not fit: wrong type, too large, not storable
+├── JobError
+│   ├── JobNotFound
+│   ├── DuplicateJob             .existing: the id of the job already there
+│   ├── MoveRefused              .status, .wanted: the job's status does not allow it
+│   ├── JobFailed                .job: it ended as failed or cancelled while someone awaited its result
+│   └── JobTimeout               a job ran longer than its timeout
+├── QueueFull                    .queue, .depth: the queue has reached its largest depth
+├── LeaseLost                    another worker owns the job now
+├── LockHeld                     .name, .until
+└── StoreError
+    ├── StoreUnavailable         try again; the driver's error is the cause
+    ├── SchemaMismatch           the store's schema is older or newer than this windlass
+    └── TransactionRefused       the object given as tx cannot carry an enqueue on this store
+
+Messages say what was found, what was expected and what to do. Attributes carry the facts: never parse a message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from windlass.core.job import Job
+    from windlass.core.status import Status
+
+
+class WindlassError(Exception):
+    """The root: catching it catches everything windlass raises on purpose."""
+
+
+class SettingsError(WindlassError):
+    """A setting or option is missing, unknown or out of range."""
+
+
+class HandlerError(WindlassError):
+    """Something is wrong with a handler or with what it was given."""
+
+
+class HandlerNotFound(HandlerError):
+    """Nothing of that name is registered here."""
+
+
+class HandlerExists(HandlerError):
+    """Two handlers claim one name."""
+
+
+class PayloadInvalid(HandlerError):
+    """Arguments or a result do not fit the handler's types, or cannot be stored."""
+
+
+class JobError(WindlassError):
+    """An operation on a job was not possible."""
+
+
+class JobNotFound(JobError):
+    """No job has that id."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"no job has the id {job_id!r}: it was never enqueued here, was deleted, or was pruned")
+        self.job_id = job_id
+
+
+class DuplicateJob(JobError):
+    """A job with the same unique or idempotency key is already there."""
+
+    def __init__(self, existing: str, key: str) -> None:
+        super().__init__(f"job {existing} already holds the key {key!r}: wait for it, cancel it, or enqueue without the key")
+        self.existing = existing
+        self.key = key
+
+
+class MoveRefused(JobError):
+    """The job's status does not allow what was asked."""
+
+    def __init__(self, job_id: str, status: Status, wanted: str) -> None:
+        super().__init__(f"job {job_id} is {status}: it cannot be moved to {wanted}")
+        self.job_id = job_id
+        self.status = status
+        self.wanted = wanted
+
+
+class JobFailed(JobError):
+    """The awaited job ended without a result: it failed or was cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        why = f"{job.error.type}: {job.error.message}" if job.error else "no reason was recorded"
+        super().__init__(f"job {job.id} ({job.type}) {job.status} after {job.attempts} attempts: {why}")
+        self.job = job
+
+
+class JobTimeout(JobError):
+    """The job ran longer than its timeout."""
+
+
+class QueueFull(WindlassError):
+    """The queue has reached its largest depth; nothing was enqueued."""
+
+    def __init__(self, queue: str, depth: int) -> None:
+        super().__init__(f"queue {queue!r} already holds {depth} waiting jobs, its largest depth: try again later")
+        self.queue = queue
+        self.depth = depth
+
+
+class LeaseLost(WindlassError):
+    """Another worker owns the job now; nothing this worker says about it counts any more."""
+
+
+class LockHeld(WindlassError):
+    """Somebody else holds the lock."""
+
+    def __init__(self, name: str, until: datetime) -> None:
+        super().__init__(f"lock {name!r} is held until {until.isoformat()}: try again after that")
+        self.name = name
+        self.until = until
+
+
+class StoreError(WindlassError):
+    """The store refused or could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store did not answer in time; the driver's error is the cause. Trying again is safe."""
+
+
+class SchemaMismatch(StoreError):
+    """The store's schema is older or newer than this windlass needs."""
+
+
+class TransactionRefused(StoreError):
+    """The object given as tx cannot carry an enqueue on this store."""

@@ -1,0 +1,177 @@
+"""What the code announces. Logs, metrics and traces listen; nothing that works formats a line, counts or traces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from windlass.core.job import Job
+    from windlass.core.transition import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnqueued:
+    """A job is durably in the store; `created` is false for a duplicate that was already there."""
+
+    id: str
+    type: str
+    queue: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A claimed job is about to run."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """An attempt's end is in the store."""
+
+    job: Job
+    transition: Transition
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRefused:
+    """The store refused an attempt's end: the lease was no longer this worker's."""
+
+    job: Job
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class JobFenced:
+    """The worker gave a job up by its own clock, because its lease could not be extended in time."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobStuck:
+    """A job passed its timeout in a thread that cannot be stopped; its slot stays taken until the thread ends."""
+
+    job: Job
+    stuck: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """The event loop stood still: some handler blocks it. `types` names the suspects."""
+
+    seconds: float
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """A worker is open and claims."""
+
+    worker_id: str
+    store: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopping:
+    """A worker claims no more and waits for what runs."""
+
+    worker_id: str
+    running: int
+    grace: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopped:
+    """A worker has settled or handed back all it held."""
+
+    worker_id: str
+    done: int
+    released: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreDone:
+    """A chore changed something."""
+
+    chore: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickFired:
+    """A schedule's tick came due; `job_id` is None when policy skipped it."""
+
+    schedule: str
+    tick: str
+    job_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTroubled:
+    """A store call failed; it is tried again. Announced once per change of state, not per try."""
+
+    doing: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRecovered:
+    """The store answers again."""
+
+    doing: str
+    seconds: float
+
+
+Event: TypeAlias = (
+    JobEnqueued
+    | JobStarted
+    | JobEnded
+    | ResultRefused
+    | JobFenced
+    | JobStuck
+    | LoopBlocked
+    | WorkerStarted
+    | WorkerStopping
+    | WorkerStopped
+    | ChoreDone
+    | TickFired
+    | StoreTroubled
+    | StoreRecovered
+)
+
+
+class Hub:
+    """Tells listeners what happened. A listener that raises is left out for that event and the work goes on."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[Event], Any]] = []
+
+    def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
+        """Add a listener; call what is returned to remove it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody listens, so that a hot path need not build the event."""
+        return not self._listeners
+
+    def tell(self, event: Event) -> None:
+        """Tell every listener, in the order they came."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception:  # noqa: BLE001, S112  # an observer's fault must not stop the work it observes
+                continue

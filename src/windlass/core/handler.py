@@ -1,0 +1,180 @@
+"""Handlers: what a function or class declares when it becomes one."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from windlass.core.context import Ctx
+from windlass.core.draft import Draft, Options
+from windlass.core.errors import HandlerError
+from windlass.core.keys import Template, check_name
+from windlass.core.payload import Codec, plain
+from windlass.core.unique import idempotency_key
+
+if TYPE_CHECKING:
+    from windlass.core.retry import Retry
+    from windlass.core.schedule import Cron
+
+D = TypeVar("D")
+R = TypeVar("R")
+Mode: TypeAlias = Literal["coroutine", "thread", "process"]
+
+
+class Handler(ABC, Generic[D, R]):
+    """A handler with dependencies: one instance does every job of its type.
+
+    Subclass it with the type of its data and of its result, and give its options where a class takes keywords:
+    `class Remind(Handler[Shift, None], name="remind", queue="mail", retry=5)`.
+    """
+
+    declared: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **declared: Any) -> None:
+        """Remember what the class statement declared; `Windlass.add` reads it."""
+        super().__init_subclass__()
+        cls.declared = {**cls.declared, **declared}
+
+    @abstractmethod
+    def perform(self, data: D) -> R | Awaitable[R]:
+        """Do the job; as `async def` it runs in the event loop, as `def` in a thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """A handler as the registry keeps it: what to call, how, and with which defaults its jobs are enqueued."""
+
+    name: str
+    call: Callable[..., Any]
+    mode: Mode
+    wants_ctx: bool
+    codec: Codec
+    options: Options
+    policy: Retry
+    schedules: tuple[Cron, ...]
+    source: str
+
+    def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
+        """Make a job of this handler; key templates are filled from its own arguments."""
+        return make_draft(self.name, job_id, payload_json, options, templated=options.unique is self.options.unique)
+
+
+def make_draft(type_: str, job_id: str, payload_json: str, options: Options, *, templated: bool) -> Draft:
+    """Resolve the keys of one job. Unique keys are templates where a handler declares them, plain text elsewhere."""
+    unique, limit = options.unique, options.limit
+    if unique is None and limit is None and options.idempotency_window is None:
+        return Draft(id=job_id, type=type_, payload_json=payload_json, options=options)
+    found = plain(payload_json)
+    arguments: dict[str, Any] = found if isinstance(found, dict) else {}
+
+    def fill(key: str | None) -> str | None:
+        return Template(key).fill(arguments) if key is not None and templated else key
+
+    return Draft(
+        id=job_id,
+        type=type_,
+        payload_json=payload_json,
+        options=options,
+        unique_queued=fill(unique.queued) if unique else None,
+        unique_running=fill(unique.running) if unique else None,
+        idempotency_key=idempotency_key(type_, payload_json) if options.idempotency_window else None,
+        limit_key=limit.key_for(arguments) if limit else None,
+        limit=limit.n if limit else None,
+    )
+
+
+def declare(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    options: Options,
+    policy: Retry,
+    process: bool = False,
+    schedules: tuple[Cron, ...] = (),
+) -> Declaration:
+    """Read a function's signature and declare it as a handler, or say what about it cannot be a job."""
+    check_name(name, "the handler's name")
+    source = f"{function.__module__}.{function.__qualname__}"
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise HandlerError(f"{source} is a generator: a handler returns once; use ctx.progress to report on the way")
+    if process and ("<locals>" in function.__qualname__ or "<lambda>" in function.__qualname__):
+        raise HandlerError(f"{source} cannot run in a process of its own: define it at the top level of a module")
+    hints, parameters = _signature(function, source)
+    wants_ctx = bool(parameters) and _is_ctx(parameters[0], hints)
+    taken = {p.name: p for p in parameters[1 if wants_ctx else 0 :]}
+    _check_templates(options, taken, source)
+    return Declaration(
+        name=name,
+        call=function,
+        mode="process" if process else "coroutine" if inspect.iscoroutinefunction(function) else "thread",
+        wants_ctx=wants_ctx,
+        codec=Codec(name, taken, hints),
+        options=options,
+        policy=policy,
+        schedules=schedules,
+        source=source,
+    )
+
+
+def declare_instance(
+    handler: Handler[Any, Any], *, name: str, options: Options, policy: Retry, schedules: tuple[Cron, ...] = ()
+) -> Declaration:
+    """Declare a class handler by its instance: its data is the whole payload."""
+    check_name(name, "the handler's name")
+    cls = type(handler)
+    data, result = _types_of(cls)
+    parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
+    return Declaration(
+        name=name,
+        call=handler.perform,
+        mode="coroutine" if inspect.iscoroutinefunction(handler.perform) else "thread",
+        wants_ctx=False,
+        codec=Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True),
+        options=options,
+        policy=policy,
+        schedules=schedules,
+        source=f"{cls.__module__}.{cls.__qualname__}",
+    )
+
+
+def _signature(function: Callable[..., Any], source: str) -> tuple[dict[str, Any], list[inspect.Parameter]]:
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise HandlerError(
+            f"the annotations of {source} cannot be read: {error}; import the name at run time, not under TYPE_CHECKING"
+        ) from None
+    parameters = list(inspect.signature(function).parameters.values())
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise HandlerError(
+                f"{source} takes {parameter}: a job's arguments are stored by name, so name each parameter"
+            )
+    return hints, parameters
+
+
+def _is_ctx(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    return hints.get(parameter.name) is Ctx or (parameter.name == "ctx" and parameter.name not in hints)
+
+
+def _check_templates(options: Options, parameters: Mapping[str, Any], source: str) -> None:
+    unique, limit = options.unique, options.limit
+    keys = [limit.key if limit else None, unique.queued if unique else None, unique.running if unique else None]
+    for key in keys:
+        unknown = Template(key).names - parameters.keys() if key is not None else ()
+        if unknown:
+            raise HandlerError(f"the key {key!r} of {source} names {', '.join(sorted(unknown))}, which it does not take")
+
+
+def _types_of(cls: type[Handler[Any, Any]]) -> tuple[Any, Any]:
+    for base in inspect.getmro(cls):
+        for generic in getattr(base, "__orig_bases__", ()):
+            if get_origin(generic) is Handler:
+                data, result = get_args(generic)
+                return data, result
+    raise HandlerError(
+        f"{cls.__qualname__} does not say its types: write class {cls.__name__}(Handler[TheData, TheResult])"
+    )

@@ -1,0 +1,102 @@
+"""The job: a frozen value that a store reads and writes. It has no methods that save it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+MAX_ATTEMPTS = 5
+MAX_CRASHES = 3
+PRIORITIES = {"critical": 10, "high": 50, "normal": 100, "low": 200}
+"""Names for priorities; lower runs first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """How an attempt failed, as text only: nothing stored ever becomes a class or code again."""
+
+    type: str
+    message: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a running job says it has come."""
+
+    done: float
+    of: float | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of work as the store held it at one moment. Instants are UTC by the store's clock."""
+
+    id: str
+    type: str
+    queue: str
+    payload_json: str
+    status: Status
+    priority: int
+    run_at: datetime
+    attempts: int
+    max_attempts: int
+    crashes: int
+    max_crashes: int
+    timeout: timedelta | None
+    created_at: datetime
+    updated_at: datetime
+    queued_at: datetime | None
+    cancel_requested_at: datetime | None = None
+    worker_id: str | None = None
+    lease_token: int = 0
+    lease_expires_at: datetime | None = None
+    started_at: datetime | None = None
+    result_json: str | None = None
+    error: Error | None = None
+    progress: Progress | None = None
+    finished_at: datetime | None = None
+    duration_ms: int | None = None
+    wait_ms: int | None = None
+    unique_key: str | None = None
+    unique_queued: str | None = None
+    unique_running: str | None = None
+    idempotency_key: str | None = None
+    limit_key: str | None = None
+    limit: int | None = None
+    blocked_by: str | None = None
+    schedule: str | None = None
+    tick: datetime | None = None
+    parent_id: str | None = None
+    replay_of: str | None = None
+    correlation_id: str | None = None
+    user_id: str | None = None
+    entity_name: str | None = None
+    entity_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata_json: str | None = None
+    trace: str | None = None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The arguments as plain JSON values, by parameter name."""
+        arguments: dict[str, Any] = json.loads(self.payload_json)
+        return arguments
+
+    @property
+    def result(self) -> Any:
+        """The result as a plain JSON value; None while there is none."""
+        return None if self.result_json is None else json.loads(self.result_json)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the caller attached for its own use."""
+        found: dict[str, Any] = {} if self.metadata_json is None else json.loads(self.metadata_json)
+        return found

@@ -1,0 +1,65 @@
+"""How one attempt ended: a closed set. `transition.decide` turns each into what is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from windlass.core.job import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The handler returned; the result is JSON text."""
+
+    result_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised, or ran past its timeout. `again` is the policy's word on the exception."""
+
+    error: Error
+    again: bool = True
+    after: timedelta | None = None
+    """when the handler itself said when to try again"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler asked to run later; the attempt is given back."""
+
+    for_: timedelta
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The handler ended on request, or asked for the end itself."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The worker stopped before the handler did; the attempt is given back."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The job's own process died under it, which its worker saw; the attempt is given back, the crash counted."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The lease expired: the worker is presumed dead; the attempt is given back, the crash counted."""
+
+
+Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Crashed | Lost

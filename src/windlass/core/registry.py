@@ -1,0 +1,50 @@
+"""The registry: from the type stored on a job to the handler declared for it. A job never names code."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from windlass.core.errors import HandlerExists, HandlerNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from windlass.core.handler import Declaration
+
+
+class Registry:
+    """The handlers of one application by name."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Declaration] = {}
+
+    def add(self, declaration: Declaration) -> None:
+        """Register a handler; a second one of the same name is an error, not a replacement."""
+        known = self._by_name.get(declaration.name)
+        if known is not None:
+            raise HandlerExists(
+                f"the name {declaration.name!r} is taken by {known.source}, and {declaration.source} claims it too:"
+                " give one of them another name"
+            )
+        self._by_name[declaration.name] = declaration
+
+    def get(self, name: str) -> Declaration:
+        """The handler of that name, or an error that names the nearest ones."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            near = get_close_matches(name, self._by_name, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(self._by_name)) or 'none'}"
+            raise HandlerNotFound(f"no handler is registered for the type {name!r}: {hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Declaration]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)

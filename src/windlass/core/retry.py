@@ -1,0 +1,180 @@
+"""When a failed job is tried again: how often, how long after, and for which errors. Pure: chance is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import TypeAlias, cast
+
+from windlass.core.errors import SettingsError
+
+MOST_ATTEMPTS = 1_000_000
+LONGEST = 36_500 * 86_400.0  # a century of seconds: a date that far still fits every store's calendar
+JITTER = 0.25  # the largest part of a delay that jitter adds to it
+
+Errors: TypeAlias = tuple[type[BaseException], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A policy: at most `attempts` runs, and after each failed one a wait that grows from `base` to `cap` seconds.
+
+    The wait after failed attempt n is `base * factor ** (n - 1)`, at most `cap`; `Retry.fixed`, `Retry.linear` and
+    `Retry.custom` make other shapes. With `jitter` up to a quarter is added, never taken away: a job never runs
+    earlier than asked. Only errors of the classes in `on`, and of none in `never`, are tried again.
+
+    Equal policies compare equal, and a policy pickles whenever its `delay` does. Raises `SettingsError` for numbers
+    that make no policy.
+    """
+
+    attempts: int = 5
+    _: KW_ONLY
+    base: float = 1.0
+    factor: float = 2.0
+    cap: float = 60.0
+    jitter: bool = True
+    on: Errors = (Exception,)
+    never: Errors = ()
+    delay: Callable[[int], float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be obeyed later, when a job has already failed."""
+        _check_attempts(self.attempts)
+        _check_number("base", self.base, 0.0, LONGEST)
+        # A factor below one would hurry: each failure would be tried again sooner than the one before.
+        _check_number("factor", self.factor, 1.0, LONGEST)
+        _check_number("cap", self.cap, 0.0, LONGEST)
+        _check_errors("on", self.on)
+        _check_errors("never", self.never)
+        if self.delay is not None and not callable(self.delay):
+            raise SettingsError(f"Retry delay is {self.delay!r}: expected a function from the attempt to seconds")
+
+    @classmethod
+    def of(cls, value: int | Retry | None) -> Retry:
+        """The policy that `retry=` means: a policy is itself, a number is its attempts, None is the default."""
+        if value is None:
+            return DEFAULT_POLICY
+        return value if isinstance(value, Retry) else cls(value)
+
+    @classmethod
+    def fixed(
+        cls, attempts: int, delay: float, *, jitter: bool = True, on: Errors = (Exception,), never: Errors = ()
+    ) -> Retry:
+        """The same wait of `delay` seconds after every failed attempt."""
+        return cls(attempts, base=delay, factor=1.0, cap=delay, jitter=jitter, on=on, never=never)
+
+    @classmethod
+    def linear(
+        cls,
+        attempts: int,
+        step: float,
+        *,
+        cap: float = 60.0,
+        jitter: bool = True,
+        on: Errors = (Exception,),
+        never: Errors = (),
+    ) -> Retry:
+        """A wait of `step` seconds times the number of the failed attempt, at most `cap`."""
+        return cls(
+            attempts, base=step, factor=1.0, cap=cap, jitter=jitter, on=on, never=never, delay=_Linear(step, cap)
+        )
+
+    @classmethod
+    def custom(
+        cls,
+        attempts: int,
+        delay: Callable[[int], float],
+        *,
+        jitter: bool = True,
+        on: Errors = (Exception,),
+        never: Errors = (),
+    ) -> Retry:
+        """A wait of `delay(attempt)` seconds, at most a century.
+
+        A job is never lost to a bad function: where it raises, or returns anything but a finite, non-negative int or
+        float, the default exponential wait stands in.
+        """
+        return cls(attempts, jitter=jitter, on=on, never=never, delay=delay)
+
+    def delay_before(self, attempt: int, spread: float) -> float:
+        """Seconds to wait after failed attempt number `attempt`, counted from 1. Never raises, never negative.
+
+        `spread` in [0, 1) is the chance that jitter is made of; 0 gives the bare delay. What lies outside is treated
+        as the nearest end, so that no chance can make a job early.
+        """
+        asked = self._asked(min(max(attempt, 1), MOST_ATTEMPTS))
+        if not self.jitter:
+            return asked
+        return asked + asked * JITTER * min(1.0, max(0.0, spread))
+
+    def allows(self, error: BaseException) -> bool:
+        """Whether an error of this class is worth another attempt."""
+        return isinstance(error, self.on) and not isinstance(error, self.never)
+
+    def _asked(self, attempt: int) -> float:
+        if self.delay is None:
+            return _exponential(attempt, self.base, self.factor, self.cap)
+        told = _told(self.delay, attempt)
+        return _exponential(attempt, self.base, self.factor, self.cap) if told is None else told
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """A class and not a closure, so that policies pickle and compare."""
+
+    step: float
+    cap: float
+
+    def __call__(self, attempt: int) -> float:
+        return min(self.step * attempt, self.cap)
+
+
+def _exponential(attempt: int, base: float, factor: float, cap: float) -> float:
+    try:
+        # As floats: whole numbers would grow into millions of digits before the cap is looked at.
+        return min(float(base) * float(factor) ** (attempt - 1), float(cap))
+    except OverflowError:
+        # The power left the floats; a base of nothing stays nothing whatever multiplies it.
+        return float(cap) if base else 0.0
+
+
+def _told(delay: Callable[[int], float], attempt: int) -> float | None:
+    """What a user's function says, or None where it says nothing usable."""
+    try:
+        return _seconds(delay(attempt))
+    except Exception:  # noqa: BLE001  # whatever a user's function raises, the failed job must still be settled
+        return None
+
+
+def _seconds(told: object) -> float | None:
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    # A comparison, unlike float(), also stands an int too large for a float; not-a-number fails it.
+    return float(min(told, LONGEST)) if 0 <= told < math.inf else None
+
+
+def _check_attempts(found: object) -> None:
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= MOST_ATTEMPTS:
+        raise SettingsError(
+            f"Retry attempts is {found!r}: expected a whole number from 1 to {MOST_ATTEMPTS}; "
+            "the first run counts, so use 1 for a job that is never tried again"
+        )
+
+
+def _check_number(name: str, found: object, least: float, most: float) -> None:
+    # Not-a-number fails every comparison, so the range refuses it too.
+    if isinstance(found, bool) or not isinstance(found, int | float) or not least <= found <= most:
+        raise SettingsError(f"Retry {name} is {found!r}: expected a number from {least:g} to {most:g}")
+
+
+def _check_errors(name: str, found: object) -> None:
+    if not isinstance(found, tuple) or not all(_is_error(one) for one in cast("tuple[object, ...]", found)):
+        raise SettingsError(f"Retry {name} is {found!r}: expected a tuple of exception classes, such as (OSError,)")
+
+
+def _is_error(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, BaseException)
+
+
+DEFAULT_POLICY = Retry()

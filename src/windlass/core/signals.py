@@ -1,0 +1,56 @@
+"""What a handler raises to steer its own job. Signals are not errors: they say what should happen next.
+
+Signal(Exception)
+├── Retry(after=…)     try again, then: the attempt counts (lives in core/retry.py: it is the policy's class too)
+├── Snooze(for_)       run later: the attempt does not count
+├── Cancel(reason)     end as cancelled
+└── Reject(reason)     end as failed at once, whatever attempts are left
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from windlass.core.errors import SettingsError
+
+LONGEST = timedelta(days=36_500)
+
+
+class Signal(Exception):  # noqa: N818  # a signal is not an error, so it is not named one
+    """The root of what a handler may raise about its own job."""
+
+
+class Snooze(Signal):
+    """Run this job again after the given time (seconds or a timedelta), without spending an attempt."""
+
+    def __init__(self, for_: float | timedelta, reason: str | None = None) -> None:
+        super().__init__(reason or f"snoozed for {for_}")
+        self.for_ = as_duration(for_, "Snooze")
+        self.reason = reason
+
+
+class Cancel(Signal):
+    """End this job as cancelled; it is not tried again."""
+
+    def __init__(self, reason: str = "cancelled by its handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Reject(Signal):
+    """End this job as failed now: trying again would not help."""
+
+    def __init__(self, reason: str = "rejected by its handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def as_duration(value: float | timedelta, of: str) -> timedelta:
+    """Read seconds or a timedelta; refuse what is negative, not finite or longer than a century."""
+    try:
+        found = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (OverflowError, ValueError, TypeError):
+        found = timedelta(-1)
+    if not timedelta(0) <= found <= LONGEST:
+        raise SettingsError(f"{of} is {value!r}: give seconds or a timedelta from 0 to 100 years")
+    return found

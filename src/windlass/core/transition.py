@@ -1,0 +1,121 @@
+"""The decision: from a job and the outcome of its attempt to the change a store applies.
+
+A transition holds durations, not instants: the store stamps instants by its own clock, and applies the transition only if
+the job is still processing under the same lease token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, assert_never
+
+from windlass.core.history import Happened
+from windlass.core.job import Error
+from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.retry import DEFAULT_POLICY, Retry
+from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from windlass.core.job import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One decided change of a processing job."""
+
+    id: str
+    token: int
+    to: Status
+    happened: Happened
+    delay: timedelta | None = None
+    give_back: bool = False
+    """the attempt is not counted"""
+    crashed: bool = False
+    result_json: str | None = None
+    error: Error | None = None
+    note: str | None = None
+
+
+def decide(job: Job, outcome: Outcome, policy: Retry = DEFAULT_POLICY, spread: float = 0.0) -> Transition:
+    """Say what becomes of the job; `spread` in [0, 1) is the chance that jitter is made of."""
+    match outcome:
+        case Succeeded(result_json):
+            return _move(job, Status.SUCCEEDED, Happened.SUCCEEDED, result_json=result_json)
+        case Failed():
+            return _failed(job, outcome, policy, spread)
+        case Snoozed(for_, reason):
+            return _move(job, Status.SCHEDULED, Happened.SNOOZED, delay=for_, give_back=True, note=reason)
+        case Cancelled(reason):
+            return _move(job, Status.CANCELLED, Happened.CANCELLED, note=reason)
+        case Released(reason):
+            return _move(job, Status.QUEUED, Happened.RELEASED, give_back=True, note=reason)
+        case Crashed(detail):
+            return _crashed(job, Happened.CRASHED, detail, policy, spread)
+        case Lost():
+            return _crashed(job, Happened.LOST, _presumed_dead(job), policy, spread)
+    assert_never(outcome)
+
+
+def honour_cancel(transition: Transition) -> Transition:
+    """The transition to apply instead when the job was asked to cancel: it must not run another time."""
+    if transition.to.finished:
+        return transition
+    return replace(
+        transition, to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request"
+    )
+
+
+def _failed(job: Job, outcome: Failed, policy: Retry, spread: float) -> Transition:
+    told = f"{outcome.error.type}: {outcome.error.message}"
+    if not outcome.again or job.attempts >= job.max_attempts:
+        return _move(job, Status.FAILED, Happened.FAILED, error=outcome.error, note=told)
+    seconds = policy.delay_before(job.attempts, spread)
+    delay = outcome.after if outcome.after is not None else timedelta(seconds=seconds)
+    return _move(job, Status.RETRYING, Happened.RETRYING, delay=delay, error=outcome.error, note=told)
+
+
+def _crashed(job: Job, happened: Happened, detail: str, policy: Retry, spread: float) -> Transition:
+    crashes = job.crashes + 1
+    counted = f"{detail} (crash {crashes} of {job.max_crashes})"
+    error = Error(type="WorkerDied", message=counted)
+    if crashes >= job.max_crashes:
+        return _move(
+            job, Status.FAILED, Happened.FAILED, crashed=True, give_back=True, error=error, note=counted
+        )
+    # A lost job goes straight back: its lease has been its delay. A process that died under the worker's eyes
+    # would come back at once, so it waits like any other failure.
+    if happened is Happened.LOST:
+        return _move(job, Status.QUEUED, happened, crashed=True, give_back=True, error=error, note=counted)
+    delay = timedelta(seconds=policy.delay_before(crashes, spread))
+    return _move(job, Status.RETRYING, happened, delay=delay, crashed=True, give_back=True, error=error, note=counted)
+
+
+def _presumed_dead(job: Job) -> str:
+    return f"lease {job.lease_token} expired, worker {job.worker_id} is presumed dead"
+
+
+def _move(
+    job: Job,
+    to: Status,
+    happened: Happened,
+    *,
+    delay: timedelta | None = None,
+    result_json: str | None = None,
+    error: Error | None = None,
+    crashed: bool = False,
+    give_back: bool = False,
+    note: str | None = None,
+) -> Transition:
+    return Transition(
+        id=job.id,
+        token=job.lease_token,
+        to=to,
+        happened=happened,
+        delay=delay,
+        result_json=result_json,
+        error=error,
+        crashed=crashed,
+        give_back=give_back,
+        note=note,
+    )

@@ -1,0 +1,152 @@
+"""Settings: the only reader of the environment and of files. A bad value names the variable, the value and the range."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DEFAULT_URL = "sqlite:///windlass.db"
+DEFAULT_FILE = "windlass.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set from outside; what is given in code wins over it."""
+
+    url: str = DEFAULT_URL
+    namespace: str = "windlass"
+    app: str | None = None
+    concurrency: int = 20
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    poll: timedelta = timedelta(seconds=5)
+    rescue: timedelta = timedelta(seconds=5)
+    grace: timedelta = timedelta(seconds=30)
+    max_attempts: int = 5
+    retry_delay: timedelta = timedelta(seconds=1)
+    synchronous: str = "FULL"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    field: str
+    names: tuple[str, ...]
+    read: Callable[[str], Any]
+    expected: str
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    return read
+
+
+def _milliseconds(least: int, most: int) -> Callable[[str], timedelta]:
+    whole = _whole(least, most)
+    return lambda text: timedelta(milliseconds=whole(text))
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+def _namespace(text: str) -> str:
+    if not text.isascii() or not text.isidentifier() or text != text.lower() or len(text) > 30:  # noqa: PLR2004  # leaves room in every store's names
+        raise ValueError
+    return text
+
+
+def _synchronous(text: str) -> str:
+    if text.upper() not in ("FULL", "NORMAL"):
+        raise ValueError
+    return text.upper()
+
+
+_DAY = 86_400_000
+_MS = "milliseconds from {} to 86400000"
+_SOURCES = (
+    _Source("url", ("WINDLASS_URL", "WINDLASS_STORE"), _text, "a store URL"),
+    _Source("namespace", ("WINDLASS_NAMESPACE",), _namespace, "1 to 30 lower-case letters, digits or _"),
+    _Source("app", ("WINDLASS_APP",), _text, "module:app"),
+    _Source("concurrency", ("WINDLASS_CONCURRENCY", "QUEUE_CONCURRENCY"), _whole(1, 10_000), "1 to 10000"),
+    _Source(
+        "lease",
+        ("WINDLASS_LEASE_MS", "QUEUE_VISIBILITY_MS", "QUEUE_STUCK_THRESHOLD_MS"),
+        _milliseconds(100, _DAY),
+        _MS.format(100),
+    ),
+    _Source("heartbeat", ("WINDLASS_HEARTBEAT_MS", "QUEUE_HEARTBEAT_MS"), _milliseconds(10, _DAY), _MS.format(10)),
+    _Source("poll", ("WINDLASS_POLL_MS", "QUEUE_POLL_MS"), _milliseconds(10, _DAY), _MS.format(10)),
+    _Source("rescue", ("WINDLASS_RESCUE_MS",), _milliseconds(10, _DAY), _MS.format(10)),
+    _Source("grace", ("WINDLASS_GRACE_MS",), _milliseconds(0, _DAY), _MS.format(0)),
+    _Source(
+        "max_attempts",
+        ("WINDLASS_MAX_ATTEMPTS", "QUEUE_MAX_ATTEMPTS", "MAX_RETRY_ATTEMPTS"),
+        _whole(1, 1_000_000),
+        "1 to 1000000",
+    ),
+    _Source("retry_delay", ("WINDLASS_RETRY_DELAY_MS", "RETRY_DELAY"), _milliseconds(0, _DAY), _MS.format(0)),
+    _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
+)
+
+
+def load(environ: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+    """The settings of this process: the file `windlass.toml` where there is one, and over it the environment."""
+    given = os.environ if environ is None else environ
+    found: dict[str, Any] = _from_file(file or Path(given.get("WINDLASS_FILE", DEFAULT_FILE)), required=file is not None)
+    for source in _SOURCES:
+        for name in source.names:
+            if name in given:
+                found[source.field] = _read(source, name, given[name])
+                break
+    return replace(Settings(), **found)
+
+
+def check_namespace(value: str) -> str:
+    """A namespace given in code, held to the same rule."""
+    return str(_read(_SOURCES[1], "namespace", value))
+
+
+def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
+    try:
+        members = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise SettingsError(f"{path} does not exist: give the path of a windlass.toml") from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None
+    by_member = {_member(source): source for source in _SOURCES}
+    unknown = members.keys() - by_member.keys()
+    if unknown:
+        raise SettingsError(f"{path} sets {', '.join(sorted(unknown))}: known are {', '.join(by_member)}")
+    return {by_member[name].field: _read(by_member[name], f"{path}: {name}", str(v)) for name, v in members.items()}
+
+
+def _member(source: _Source) -> str:
+    return source.names[0].removeprefix("WINDLASS_").lower()
+
+
+def _read(source: _Source, name: str, text: str) -> Any:
+    try:
+        return source.read(text)
+    except ValueError:
+        raise SettingsError(f"{name} is {text[:80]!r}: expected {source.expected}") from None
+
+
+assert {source.field for source in _SOURCES} == {field.name for field in fields(Settings)}  # noqa: S101  # each can be set

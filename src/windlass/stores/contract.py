@@ -1,0 +1,648 @@
+"""The store contract: what worker, client and views may ask of any store, split by consumer.
+
+Every operation is batched, every write on a processing job is fenced by its lease token, and every instant is stamped
+and judged by the store's own clock. A store applies what the law decided; it never decides. Each promise below has a
+test in `tests/contract/` that runs on every store and reads back record and history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+from windlass.core.draft import Draft
+from windlass.core.history import Entry
+from windlass.core.job import Job, Progress
+from windlass.core.schedule import Cron
+from windlass.core.status import Status
+from windlass.core.transition import Transition
+
+COUNT_CAP = 100_000
+"""Counts stop here and say that they did: a view must stay cheap at any size."""
+
+
+# What an insert answers, one per draft, in order.
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The job is in the store. Also the answer to the same id inserted again."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Another live job holds the unique key, or an earlier one the idempotency key; nothing was written."""
+
+    id: str
+    """the job already there"""
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A waiting job held the key and took over the draft's payload, priority and time (`on_conflict="replace"`)."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The queue has reached its largest depth; nothing was written."""
+
+    queue: str
+    depth: int
+
+
+Inserted: TypeAlias = Created | Duplicate | Replaced | Full
+
+
+# Claiming and leases.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """What a worker asks for in one claim."""
+
+    worker_id: str
+    n: int
+    lease: timedelta
+    queues: Mapping[str, int] | None = None
+    """at most so many from each of these queues; None is every queue"""
+    types: frozenset[str]
+    """only jobs of these types: others stay queued for a worker that has their handler"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What proves that a worker holds a job."""
+
+    id: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """What an extension found: leases that are no longer the worker's, and jobs someone asked to cancel."""
+
+    lost: frozenset[str]
+    cancels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A running job's newest progress."""
+
+    lease: Lease
+    progress: Progress
+
+
+class Verdict(StrEnum):
+    """What became of one fenced write."""
+
+    APPLIED = "applied"
+    """written now, or earlier by the same token"""
+    STALE = "stale"
+    """the token is no longer the job's: nothing changed but a line in its history"""
+    MISSING = "missing"
+    """no such job"""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """What came due."""
+
+    promoted: int
+    unblocked: int
+    next_due: timedelta | None
+    """how long until the next scheduled or retrying job is due, by the store's clock"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """One job whose lease had expired, and what the law made of it."""
+
+    id: str
+    worker_id: str | None
+    to: Status
+
+
+# Operators.
+
+
+class Action(StrEnum):
+    """What an operator may ask of a job."""
+
+    CANCEL = "cancel"
+    RETRY = "retry"
+    DELETE = "delete"
+
+
+class Operated(StrEnum):
+    """What became of an operator's order."""
+
+    DONE = "done"
+    REQUESTED = "requested"
+    """the job is processing: its worker was asked to stop it"""
+    REFUSED = "refused"
+    """its status does not allow it"""
+    DUPLICATE = "duplicate"
+    """its unique key is held by another job now"""
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An operator's word on one job; actor and reason go into its history."""
+
+    id: str
+    action: Action
+    actor: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one order: the verdict, the status the job was found in, and the holder of its key if another."""
+
+    verdict: Operated
+    status: Status | None = None
+    holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long finished jobs are kept; a queue may have its own."""
+
+    succeeded: timedelta = timedelta(days=7)
+    failed: timedelta = timedelta(days=30)
+    cancelled: timedelta = timedelta(days=30)
+    queues: Mapping[str, Retention] = field(default_factory=dict)
+
+    def of(self, status: Status) -> timedelta:
+        """How long a job that ended so is kept."""
+        kept: timedelta = getattr(self, status.value)
+        return kept
+
+
+class Jobs(Protocol):
+    """The life of jobs."""
+
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        """Write each draft or say why not, one verdict each, all in one durable step.
+
+        Idempotent on the id. With `tx` everything happens inside the caller's transaction: visible on commit, gone on
+        rollback, never aborted by a duplicate. A draft with a delay or a later `run_at` becomes scheduled, else queued.
+        """
+        ...
+
+    def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
+        """The same inside a synchronous driver's transaction, on the calling thread."""
+        ...
+
+    async def claim(self, want: Want) -> list[Job]:
+        """Lease at most `n` jobs in one atomic step, first by priority, then `run_at`, then id.
+
+        Never the same (id, token) twice. Skips paused queues and other types. Each claimed job has token + 1,
+        attempts + 1, a lease from the store's clock and holds its running key. A job whose limit is reached or whose
+        running key is held becomes blocked instead.
+        """
+        ...
+
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        """Renew the leases that still are the worker's; changes nothing else, touches no history."""
+        ...
+
+    async def cancels(self, worker_id: str) -> frozenset[str]:
+        """The jobs this worker is processing and should stop. Only reads."""
+        ...
+
+    async def report(self, reports: Sequence[Report]) -> list[Verdict]:
+        """Write progress, fenced; leaves no history."""
+        ...
+
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        """Write each transition if its job is still processing under its token: fenced, idempotent, one verdict each.
+
+        In the same step: history, the unique key of a finished job is freed, blocked jobs that can go on are queued,
+        oldest first. Where cancel was requested and the transition would let the job run again, it is cancelled
+        instead. A stale one is refused and leaves a line in the job's history.
+        """
+        ...
+
+    async def promote(self, n: int) -> Promoted:
+        """Queue at most `n` due scheduled and retrying jobs, and blocked ones whose way is free."""
+        ...
+
+    async def rescue(self, n: int) -> list[Rescued]:
+        """Hand back at most `n` jobs whose lease has expired, or fail them after too many crashes, as the law decides.
+
+        Status, token and expiry are tested in the write itself. The token grows, so the late worker is refused.
+        """
+        ...
+
+    async def prune(self, retention: Retention, n: int) -> int:
+        """Delete at most `n` finished jobs past their retention, and what else has expired. Never a live job."""
+        ...
+
+    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+        """Carry out operators' orders, each recorded in the job's history.
+
+        Cancel: a waiting job is cancelled, a processing one asked to stop. Retry: a finished, scheduled or retrying job
+        is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing.
+        """
+        ...
+
+
+# Views.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which jobs; every field given must match."""
+
+    status: Status | None = None
+    type: str | None = None
+    queue: str | None = None
+    user_id: str | None = None
+    entity_name: str | None = None
+    entity_id: str | None = None
+    correlation_id: str | None = None
+    schedule: str | None = None
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Jobs, and where the next page starts; None after the last."""
+
+    jobs: tuple[Job, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many; not exact when the count stopped at its cap."""
+
+    n: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    """How many jobs of one queue stand in one status."""
+
+    queue: str
+    status: Status
+    count: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What ended in one minute: attempts of one queue and type that ended so, by length of run.
+
+    Written in the same step as the endings it counts. `bucket` b holds runs of less than 2^b milliseconds.
+    """
+
+    minute: datetime
+    queue: str
+    type: str
+    status: Status
+    bucket: int
+    n: int
+    duration_ms: int
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The store at one moment, and the minutes since."""
+
+    at: datetime
+    counts: tuple[StatusCount, ...]
+    minutes: tuple[Minute, ...]
+
+
+class Views(Protocol):
+    """Looking, without changing anything."""
+
+    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """The jobs of these ids, in order."""
+        ...
+
+    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
+        """Jobs that match, newest first, after the cursor. Cost does not grow with the page's place."""
+        ...
+
+    async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
+        """How many match, counted up to the cap."""
+        ...
+
+    async def history(self, job_id: str) -> list[Entry]:
+        """The job's moves, oldest first; empty for a job that is not there."""
+        ...
+
+    async def stats(self, since: timedelta) -> Stats:
+        """Live counts by queue and status, and the minutes of the time asked for."""
+        ...
+
+
+# Queues.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInfo:
+    """One queue as an operator sees it."""
+
+    name: str
+    paused_at: datetime | None
+    max_depth: int | None
+    depth: Count
+    """queued jobs"""
+    processing: Count
+    oldest: timedelta | None
+    """how long the longest-waiting queued job has waited"""
+
+
+class Queues(Protocol):
+    """Queues exist from the first job or setting that names them."""
+
+    async def list(self) -> Sequence[QueueInfo]:
+        """Every queue, by name."""
+        ...
+
+    async def pause(self, names: Sequence[str]) -> None:
+        """Let nothing more be claimed from these; what runs goes on."""
+        ...
+
+    async def resume(self, names: Sequence[str]) -> None:
+        """Let them be claimed again."""
+        ...
+
+    async def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """Refuse inserts that would make more than this many queued and scheduled jobs wait; None is no limit."""
+        ...
+
+
+# Schedules.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A cron rule as stored: which job each of its ticks makes, and where it stands."""
+
+    name: str
+    cron: Cron
+    type: str
+    payload_json: str
+    queue: str
+    options_json: str = "{}"
+    """what else its jobs are enqueued with; opaque to the store"""
+    next_tick: datetime
+    last_tick: datetime | None = None
+    paused_at: datetime | None = None
+    declared: bool = False
+    """it came from code: one that no running worker declares any more is an orphan"""
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """One tick to account for: compare-and-set on the schedule's next tick."""
+
+    name: str
+    expected: datetime
+    """the schedule's next tick as the caller read it; also the tick this firing accounts for"""
+    next_tick: datetime
+    draft: Draft | None
+    """the job to enqueue; None records the tick as missed"""
+    unless_live: bool = False
+    """overlap="skip": make no job while an earlier one of this schedule is live"""
+
+
+class Fired(StrEnum):
+    """What became of a firing."""
+
+    FIRED = "fired"
+    SKIPPED = "skipped"
+    """an earlier job of the schedule is still live"""
+    MISSED = "missed"
+    """accounted without a job"""
+    STALE = "stale"
+    """somebody else fired this tick, or the schedule changed, is paused or is gone"""
+    EARLY = "early"
+    """by the store's clock the tick has not come yet"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One accounted tick of a schedule."""
+
+    tick: datetime
+    fired: Fired
+    job_id: str | None
+
+
+class Schedules(Protocol):
+    """Cron rules; exactly one job per tick with any number of workers."""
+
+    async def put(self, schedules: Sequence[Schedule]) -> None:
+        """Write each by name. A changed rule, payload or queue takes the new next tick; an unchanged one keeps its own."""
+        ...
+
+    async def remove(self, names: Sequence[str]) -> int:
+        """Forget these; jobs already made stay."""
+        ...
+
+    async def list(self) -> Sequence[Schedule]:
+        """Every schedule, by name."""
+        ...
+
+    async def pause(self, names: Sequence[str], *, paused: bool) -> None:
+        """Stop or restart firing."""
+        ...
+
+    async def fire(self, firings: Sequence[Firing]) -> Sequence[Fired]:
+        """Move each schedule on if it still stands at `expected` and that tick has come by the store's clock.
+
+        In the same step: the job is inserted with its schedule and tick, and the tick recorded.
+        """
+        ...
+
+    async def ticks(self, name: str) -> Sequence[Tick]:
+        """The newest accounted ticks of a schedule, newest first, at most 50."""
+        ...
+
+
+# Workers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker as it last described itself."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    slots: int
+    running: int
+    stuck: int = 0
+    memory_mb: float | None = None
+    loop_lag_ms: float | None = None
+    stopping: bool = False
+    started_at: datetime | None = None
+    beat_at: datetime | None = None
+
+
+class Workers(Protocol):
+    """Who is there. For people only: a job's fate hangs on its lease, never on a worker's row."""
+
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Write how the worker is; the store stamps when."""
+        ...
+
+    async def list(self) -> Sequence[WorkerInfo]:
+        """Every worker that has not been forgotten, by id."""
+        ...
+
+    async def forget(self, ids: Sequence[str]) -> None:
+        """Remove workers that have stopped."""
+        ...
+
+
+# Locks.
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The lock is the caller's; the token grows with every grant of this name, so a resource can refuse an older one."""
+
+    token: int
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody else has it."""
+
+    until: datetime
+
+
+class Locks(Protocol):
+    """Named locks with fencing tokens."""
+
+    async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
+        """Take the lock if it is free or has expired."""
+        ...
+
+    async def extend(self, name: str, token: int, ttl: timedelta) -> bool:
+        """Keep it longer, if the token is the current one and has not expired."""
+        ...
+
+    async def release(self, name: str, token: int) -> bool:
+        """Give it back, if the token is the current one."""
+        ...
+
+
+# Notices, schema, the whole.
+
+
+class Notices(Protocol):
+    """Wake-ups: hints without content, lossy by nature. Polling is the floor under them."""
+
+    async def publish(self) -> None:
+        """Wake whoever listens: something may be claimable, cancelled or finished. Inserts do this by themselves."""
+        ...
+
+    def subscribe(self, wake: Callable[[], None]) -> AbstractAsyncContextManager[None]:
+        """Call `wake` in the running loop after changes, until left; re-opens for ever after faults."""
+        ...
+
+    @property
+    def healthy(self) -> bool:
+        """Whether changes made by others arrive by push now; if not, only polling finds them."""
+        ...
+
+
+class Schema(Protocol):
+    """The store's own tables, collections or keys."""
+
+    async def version(self) -> int:
+        """The installed version; 0 when there is none."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema to this windlass's version, safely by many at once; returns the names of the steps taken."""
+        ...
+
+    async def verify(self) -> list[str]:
+        """What differs from what windlass made, in words; empty when all is well."""
+        ...
+
+    def statements(self) -> str:
+        """The migrations as text for people who run them by hand."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What this store can do and what it risks, said plainly; `doctor` shows it."""
+
+    store: str
+    transactions: bool
+    """enqueue inside the caller's own transaction"""
+    push: bool
+    """changes by other processes arrive without polling"""
+    durability: str
+    warnings: tuple[str, ...] = ()
+
+
+class Store(Protocol):
+    """One place where jobs live."""
+
+    jobs: Jobs
+    views: Views
+    queues: Queues
+    schedules: Schedules
+    workers: Workers
+    locks: Locks
+    notices: Notices
+    schema: Schema
+
+    @property
+    def address(self) -> str:
+        """Where it is, without secrets: fit for logs and screens."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do; complete once open."""
+        ...
+
+    async def open(self) -> None:
+        """Connect, and install the schema where there is none. A newer schema is refused."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection, thread and task."""
+        ...
+
+    def sibling(self) -> Store:
+        """Another store on the same place, not yet open, for a thread or loop of its own."""
+        ...
+
+    async def now(self) -> datetime:
+        """The store's clock."""
+        ...
+
+    async def health(self) -> Mapping[str, Any]:
+        """Figures about the server or file for `doctor`: version, size, settings that matter."""
+        ...

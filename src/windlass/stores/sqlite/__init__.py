@@ -1,0 +1,1 @@
+"""The SQLite store: the embedded default, one file on one host."""

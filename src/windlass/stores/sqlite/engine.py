@@ -1,0 +1,315 @@
+"""The engine room of the SQLite store: connections, the one writer thread, the reader thread, busy retry, errors.
+
+Every write goes through one thread that owns the write connection. What waits for it at the same moment shares one
+transaction, and so one fsync; each caller is answered only after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable, WindlassError
+
+T = TypeVar("T")
+Operation: TypeAlias = Callable[[sqlite3.Connection, int], T]
+Synchronous: TypeAlias = Literal["FULL", "NORMAL", "OFF"]
+MEMORY = ":memory:"
+_MOST_SHARED = 256
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs"})
+_PREFIX = "windlass_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the file is and how it is opened."""
+
+    path: str
+    namespace: str = "windlass"
+    synchronous: Synchronous = "FULL"
+    timeout: float = 10.0
+    """seconds a write waits for other processes before StoreUnavailable"""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the jobs live and die with this process."""
+        return self.path == MEMORY
+
+
+class Clock:
+    """The host's clock in milliseconds, held from going backwards while this process lives."""
+
+    def __init__(self) -> None:
+        self._wall, self._monotonic = time.time(), time.monotonic()
+
+    def __call__(self) -> int:
+        # When the wall clock is set back, time goes on from the latest it showed; leases must not live longer for it.
+        wall, monotonic = time.time(), time.monotonic()
+        now = max(wall, self._wall + monotonic - self._monotonic)
+        self._wall, self._monotonic = now, monotonic
+        return int(now * 1000)
+
+
+@lru_cache(maxsize=512)
+def named(sql: str, namespace: str) -> str:
+    """The one place where a name enters SQL: tables are written `windlass_…` and carry the namespace instead.
+
+    The namespace has been checked to be a plain identifier by `settings`.
+    """
+    return sql if namespace == "windlass" else sql.replace(_PREFIX, f"{namespace}_")
+
+
+@dataclass(slots=True)
+class _Order:
+    run: Operation[Any]
+    answer: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    wake: bool
+    result: Any = None
+    error: BaseException | None = None
+
+    def deliver(self) -> None:
+        if self.answer.cancelled():
+            return
+        if self.error is not None:
+            self.answer.set_exception(self.error)
+        else:
+            self.answer.set_result(self.result)
+
+
+class Engine:
+    """One opened file. Safe to call from any event loop; opened and closed by whoever counts last."""
+
+    def __init__(self, place: Place, clock: Callable[[], int] | None = None) -> None:
+        self.place = place
+        self.clock = clock or Clock()
+        self.on_change: Callable[[], None] = _nothing
+        self._users = 0
+        self._writes: SimpleQueue[_Order | None] = SimpleQueue()
+        self._reads: SimpleQueue[_Order | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def sql(self, text: str) -> str:
+        """The statement with this store's own table names."""
+        return named(text, self.place.namespace)
+
+    def start(self) -> None:
+        """Open the connections and start the threads; once per user."""
+        self._users += 1
+        if self._users > 1:
+            return
+        refuse_network(self.place)
+        writer = self.connect()
+        self._launch("writer", lambda: self._serve_writes(writer))
+        if not self.place.in_memory:
+            reader = self.connect()
+            self._launch("reader", lambda: self._serve_reads(reader))
+
+    async def stop(self) -> None:
+        """Finish what was asked and close, when the last user stops."""
+        self._users -= 1
+        if self._users > 0:
+            return
+        self._writes.put(None)
+        self._reads.put(None)
+        for thread in self._threads:
+            while thread.is_alive():  # joined in small steps: the loop must not stand still meanwhile
+                await asyncio.sleep(0.001)
+        self._threads.clear()
+
+    async def write(self, run: Operation[T], *, wake: bool = False) -> T:
+        """Run `run(connection, now)` in a transaction; returns after it is durable. `wake` tells listeners here."""
+        return await self._ask(self._writes, run, wake=wake)
+
+    async def read(self, run: Operation[T]) -> T:
+        """Run `run(connection, now)` on one snapshot."""
+        return await self._ask(self._writes if self.place.in_memory else self._reads, run, wake=False)
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection with windlass's settings: they belong to a connection, not to the file."""
+        try:
+            db = sqlite3.connect(
+                self.place.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
+            )
+            deadline = time.monotonic() + self.place.timeout
+            for pragma in (
+                "journal_mode=WAL",
+                f"synchronous={self.place.synchronous}",
+                "temp_store=MEMORY",
+                "cache_size=-16000",
+                "journal_size_limit=67108864",
+            ):
+                _patiently(lambda pragma=pragma: db.execute(f"PRAGMA {pragma}"), deadline, self.place)  # type: ignore[misc]  # bound per turn
+        except sqlite3.Error as error:
+            raise translate(error, self.place) from error
+        return db
+
+    def _launch(self, name: str, serve: Callable[[], None]) -> None:
+        thread = threading.Thread(target=serve, name=f"windlass-sqlite-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    async def _ask(self, lane: SimpleQueue[_Order | None], run: Operation[T], *, wake: bool) -> T:
+        if self._users < 1:
+            raise StoreError(f"the store {self.place.path} is not open: use it inside 'async with app:'")
+        loop = asyncio.get_running_loop()
+        order = _Order(run, loop.create_future(), loop, wake)
+        lane.put(order)
+        result: T = await order.answer
+        return result
+
+    def _serve_writes(self, db: sqlite3.Connection) -> None:
+        while (batch := _waiting(self._writes)) is not None:
+            try:
+                self._transact(db, batch)
+            except (sqlite3.Error, WindlassError) as error:
+                # Nothing of this batch was committed, so each caller is told so and may ask again.
+                _abandon(db)
+                for order in batch:
+                    order.error = error if isinstance(error, WindlassError) else translate(error, self.place)
+            if any(order.wake and order.error is None for order in batch):
+                self.on_change()
+            _deliver(batch)
+        db.close()
+
+    def _transact(self, db: sqlite3.Connection, batch: list[_Order]) -> None:
+        _patiently(lambda: db.execute("BEGIN IMMEDIATE"), time.monotonic() + self.place.timeout, self.place)
+        now = self.clock()
+        for order in batch:
+            self._run_one(db, order, now, alone=len(batch) == 1)
+        db.execute("COMMIT")
+
+    def _run_one(self, db: sqlite3.Connection, order: _Order, now: int, *, alone: bool) -> None:
+        if not alone:
+            db.execute("SAVEPOINT one")
+        try:
+            order.result = order.run(db, now)
+        except Exception as error:
+            # A full disk or a damaged file rolls everything back by itself: then the whole batch has failed.
+            if not db.in_transaction or alone:
+                raise
+            db.execute("ROLLBACK TO one")
+            order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
+        if not alone:
+            db.execute("RELEASE one")
+
+    def _serve_reads(self, db: sqlite3.Connection) -> None:
+        while (batch := _waiting(self._reads)) is not None:
+            for order in batch:
+                try:
+                    db.execute("BEGIN")
+                    order.result = order.run(db, self.clock())
+                except sqlite3.Error as error:
+                    order.error = translate(error, self.place)
+                except Exception as error:  # noqa: BLE001  # handed to the caller, who awaits it
+                    order.error = error
+                _abandon(db)
+            _deliver(batch)
+        db.close()
+
+
+def _nothing() -> None:
+    return
+
+
+def _waiting(lane: SimpleQueue[_Order | None]) -> list[_Order] | None:
+    order = lane.get()
+    if order is None:
+        return None
+    batch = [order]
+    while len(batch) < _MOST_SHARED:
+        try:
+            more = lane.get_nowait()
+        except Empty:
+            break
+        if more is None:
+            lane.put(None)
+            break
+        batch.append(more)
+    return batch
+
+
+def _deliver(batch: list[_Order]) -> None:
+    loops = {id(order.loop): order.loop for order in batch}
+    for key, loop in loops.items():
+        mine = [order for order in batch if id(order.loop) == key]
+        try:
+            loop.call_soon_threadsafe(_deliver_all, mine)
+        except RuntimeError:
+            continue  # the loop has closed: nobody waits there any more
+
+
+def _deliver_all(orders: list[_Order]) -> None:
+    for order in orders:
+        order.deliver()
+
+
+def _abandon(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        db.execute("ROLLBACK")
+
+
+def _patiently(run: Callable[[], object], deadline: float, place: Place) -> None:
+    # SQLite's own busy handler backs off so far that one process can starve; short random waits do not.
+    while True:
+        try:
+            run()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    f"{place.path} stayed locked by another process for {place.timeout:g} s: look for a long write"
+                    " transaction on this file"
+                ) from error
+            time.sleep(random.uniform(0.0003, 0.001))  # noqa: S311  # jitter, not a secret
+        else:
+            return
+
+
+def translate(error: sqlite3.Error, place: Place) -> StoreError:
+    """SQLite's error in windlass's words."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    said = str(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailable(f"{place.path} is locked by another process: try again")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(f"the disk that holds {place.path} is full: nothing was written; free space, try again")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreUnavailable(f"{place.path} cannot be opened: check that its folder exists and may be written to")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreUnavailable(f"{place.path} cannot be written to: check the permissions of the file and its folder")
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return StoreError(f"{place.path} is not an SQLite database, or is damaged ({said}): restore it or use another")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnavailable(f"{place.path} could not be read or written ({said}): check the disk")
+    if "no such table" in said or "no such column" in said:
+        return SchemaMismatch(f"{place.path} does not have windlass's tables ({said}): run 'windlass migrate'")
+    return StoreError(f"SQLite refused: {said}")
+
+
+def refuse_network(place: Place) -> None:
+    """SQLite's locks do not hold on network file systems, so two hosts would destroy the file."""
+    mounts = Path("/proc/mounts")
+    if place.in_memory or not mounts.exists():
+        return
+    folder = Path(place.path).resolve().parent
+    best, kind = "", ""
+    for line in mounts.read_text(errors="replace").splitlines():
+        _, at, found, *_ = line.split(" ")
+        if len(at) >= len(best) and (folder == Path(at) or Path(at) in folder.parents):
+            best, kind = at, found
+    if kind in _NETWORK:
+        raise StoreError(
+            f"{place.path} is on a network file system ({kind}), where SQLite's locks do not hold: use a local disk,"
+            " or a MongoDB, PostgreSQL or Redis store"
+        )

@@ -1,0 +1,168 @@
+"""Insert: drafts become rows, inside the writer's transaction or the caller's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from windlass.core.draft import Draft, Options
+
+INSERT = """
+INSERT INTO windlass_jobs (
+    id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
+    queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
+    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace, history
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING
+"""
+
+
+def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], now: int) -> list[Inserted]:
+    """One verdict per draft, in order."""
+    tails: dict[int, tuple[Any, ...]] = {}
+    for draft in drafts:
+        if id(draft.options) not in tails:
+            tails[id(draft.options)] = _tail(draft.options, now)
+    depths = _room(db, sql, {draft.options.queue for draft in drafts})
+    if not depths and all(draft.unique_queued is None and draft.idempotency_key is None for draft in drafts):
+        db.executemany(sql(INSERT), [_row(draft, tails[id(draft.options)]) for draft in drafts])
+        return [Created(draft.id) for draft in drafts]
+    return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths) for draft in drafts]
+
+
+KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
+LIMITED_QUEUES = "SELECT name, max_depth FROM windlass_queues WHERE max_depth IS NOT NULL"
+DEPTH = """
+SELECT count(*) FROM windlass_jobs
+WHERE status IN ('queued', 'scheduled', 'retrying', 'blocked') AND queue = ?
+"""
+
+
+def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -> dict[str, list[int]]:
+    # The write comes first: inside a caller's deferred transaction it takes the write lock before anything is read,
+    # so that what is read stays true.
+    db.executemany(sql(KNOWN_QUEUE), [(queue,) for queue in queues])
+    limited = {name: most for name, most in db.execute(sql(LIMITED_QUEUES)) if name in queues}
+    return {name: [most, db.execute(sql(DEPTH), (name,)).fetchone()[0]] for name, most in limited.items()}
+
+
+IDEMPOTENT = "SELECT job_id FROM windlass_idempotency WHERE key = ? AND expires_at > ?"
+REMEMBER = "INSERT OR REPLACE INTO windlass_idempotency (key, job_id, expires_at) VALUES (?, ?, ?)"
+
+
+def _insert_one(
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    draft: Draft,
+    tail: tuple[Any, ...],
+    now: int,
+    depths: dict[str, list[int]],
+) -> Inserted:
+    options = draft.options
+    if draft.idempotency_key is not None:
+        known = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
+        if known is not None and _text(known[0]) != draft.id:
+            return Duplicate(_text(known[0]), draft.idempotency_key)
+    if draft.unique_queued is not None:
+        met = _meet_holder(db, sql, draft, tail, now)
+        if met is not None:
+            return met
+    depth = depths.get(options.queue)
+    if depth is not None:
+        if depth[1] >= depth[0]:
+            return Full(options.queue, depth[1])
+        depth[1] += 1
+    db.execute(sql(INSERT), _row(draft, tail))
+    if draft.idempotency_key is not None and options.idempotency_window is not None:
+        until = now + as_duration_ms(options.idempotency_window)
+        db.execute(sql(REMEMBER), (draft.idempotency_key, draft.id, until))
+    return Created(draft.id)
+
+
+HOLDER = "SELECT id, status, created_at FROM windlass_jobs WHERE unique_key = ?"
+REPLACE = f"""
+UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
+    blocked_by = NULL, moves = moves + 1, history = {APPEND}
+WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+
+
+def _meet_holder(
+    db: sqlite3.Connection, sql: Callable[[str], str], draft: Draft, tail: tuple[Any, ...], now: int
+) -> Inserted | None:
+    key = draft.unique_queued
+    holder = db.execute(sql(HOLDER), (key,)).fetchone()
+    if holder is None or _text(holder[0]) == draft.id:
+        return None
+    holder_id, status = _text(holder[0]), STATUSES[_text(holder[1])]
+    if draft.options.on_conflict != "replace" or status not in WAITING:
+        return Duplicate(holder_id, str(key))
+    run_at = tail[3]
+    if draft.options.longest_wait is not None:
+        run_at = max(now, min(run_at, holder[2] + as_duration_ms(draft.options.longest_wait)))
+    to = Status.SCHEDULED if run_at > now else Status.QUEUED
+    queued_at = now if to is Status.QUEUED else None
+    line = line_end(Happened.REPLACED, to)
+    db.execute(sql(REPLACE), (draft.payload_json, tail[2], run_at, to.value, queued_at, now, now, line, holder_id))
+    return Replaced(holder_id)
+
+
+def _tail(options: Options, now: int) -> tuple[Any, ...]:
+    run_at = now if options.run_at is None else as_ms(options.run_at)
+    if options.delay is not None:
+        run_at = now + as_duration_ms(options.delay)
+    status = Status.SCHEDULED if run_at > now else Status.QUEUED
+    return (
+        options.queue,
+        status.value,
+        options.priority,
+        run_at,
+        options.max_attempts,
+        options.max_crashes,
+        None if options.timeout is None else as_duration_ms(options.timeout),
+        now,
+        now,
+        now if status is Status.QUEUED else None,
+        options.schedule,
+        None if options.tick is None else as_ms(options.tick),
+        options.parent_id,
+        options.replay_of,
+        options.correlation_id,
+        options.user_id,
+        options.entity_name,
+        options.entity_id,
+        json.dumps(options.tags) if options.tags else None,
+        options.metadata_json,
+        options.trace,
+        first_line(now, status, f"replay of {options.replay_of}" if options.replay_of else None),
+    )
+
+
+def _row(draft: Draft, tail: tuple[Any, ...]) -> tuple[Any, ...]:
+    key = draft.unique_queued
+    return (
+        draft.id,
+        draft.type,
+        draft.payload_json,
+        key,
+        key,
+        draft.unique_running,
+        draft.idempotency_key,
+        draft.limit_key,
+        draft.limit,
+        *tail,
+    )
+
+
+def _text(value: str | bytes) -> str:
+    # The caller's own connection may have been told to read text as bytes.
+    return value.decode() if isinstance(value, bytes) else value

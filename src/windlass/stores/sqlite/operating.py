@@ -1,0 +1,108 @@
+"""Operate: what operators ask of jobs, recorded in the job's own history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.sqlite.records import APPEND, STATUSES, line_end
+from windlass.stores.sqlite.unblocking import ANY_BLOCKED, unblock
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+FOUND = "SELECT status, unique_queued, limit_key, unique_running, lease_token FROM windlass_jobs WHERE id = ?"
+
+
+def operate(db: sqlite3.Connection, sql: Callable[[str], str], orders: Sequence[Order], now: int) -> list[Answer]:
+    """One answer per order, in order."""
+    return [_operate_one(db, sql, order, now) for order in orders]
+
+
+def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, now: int) -> Answer:
+    row = db.execute(sql(FOUND), (order.id,)).fetchone()
+    if row is None:
+        return Answer(Operated.MISSING)
+    status, unique_queued, limit_key, running_key, _ = row
+    found = STATUSES[status]
+    if order.action is Action.CANCEL:
+        answer = _cancel(db, sql, order, found, now)
+    elif order.action is Action.RETRY:
+        answer = _retry(db, sql, order, found, unique_queued, now)
+    else:
+        answer = _delete(db, sql, order, found)
+    if answer.verdict is Operated.DONE and db.execute(sql(ANY_BLOCKED)).fetchone():
+        # The one that went may have been next in line: those behind it must not wait for its end.
+        lines = [f"limit:{limit_key}"] * (limit_key is not None) + [f"unique:{running_key}"] * (running_key is not None)
+        unblock(db, sql, lines, now)
+    return answer
+
+
+CANCEL = f"""
+UPDATE windlass_jobs SET status = 'cancelled', finished_at = ?, updated_at = ?, cancel_requested_at = ?,
+    unique_key = NULL, blocked_by = NULL, moves = moves + 1, history = {APPEND}
+WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+REQUEST = f"""
+UPDATE windlass_jobs SET cancel_requested_at = ?, updated_at = ?, moves = moves + 1, history = {APPEND}
+WHERE id = ? AND cancel_requested_at IS NULL
+"""  # noqa: S608  # APPEND is a constant
+
+
+def _cancel(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, found: Status, now: int) -> Answer:
+    if found in WAITING:
+        line = line_end(Happened.CANCELLED, Status.CANCELLED, order.actor, note=order.reason)
+        db.execute(sql(CANCEL), (now, now, now, now, line, order.id))
+        return Answer(Operated.DONE, found)
+    if found is Status.PROCESSING:
+        line = line_end(Happened.CANCEL_REQUESTED, found, order.actor, note=order.reason)
+        db.execute(sql(REQUEST), (now, now, now, line, order.id))
+        return Answer(Operated.REQUESTED, found)
+    return Answer(Operated.REFUSED, found)
+
+
+HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = ? AND id <> ?"
+RESTART = f"""
+UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, attempts = 0, crashes = 0,
+    result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL, duration_ms = NULL,
+    wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = unique_queued, moves = moves + 1,
+    history = {APPEND}
+WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+HURRY = f"""
+UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, moves = moves + 1,
+    history = {APPEND}
+WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+
+
+def _retry(
+    db: sqlite3.Connection, sql: Callable[[str], str], order: Order, found: Status, key: str | None, now: int
+) -> Answer:
+    line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
+    if found in (Status.SCHEDULED, Status.RETRYING):
+        db.execute(sql(HURRY), (now, now, now, now, line, order.id))
+        return Answer(Operated.DONE, found)
+    if not found.finished:
+        return Answer(Operated.REFUSED, found)
+    holder = db.execute(sql(HOLDER), (key, order.id)).fetchone() if key is not None else None
+    if holder is not None:
+        return Answer(Operated.DUPLICATE, found, holder[0])
+    db.execute(sql(RESTART), (now, now, now, now, line, order.id))
+    return Answer(Operated.DONE, found)
+
+
+DELETE = "DELETE FROM windlass_jobs WHERE id = ?"
+
+
+def _delete(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, found: Status) -> Answer:
+    if found is Status.PROCESSING:
+        return Answer(Operated.REFUSED, found)
+    key = db.execute(sql("SELECT idempotency_key FROM windlass_jobs WHERE id = ?"), (order.id,)).fetchone()[0]
+    if key is not None:
+        db.execute(sql("DELETE FROM windlass_idempotency WHERE key = ? AND job_id = ?"), (key, order.id))
+    db.execute(sql(DELETE), (order.id,))
+    return Answer(Operated.DONE, found)

@@ -1,0 +1,81 @@
+"""Queues on SQLite: a row each, from the first job or setting that names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.keys import check_name
+from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.sqlite.records import duration, maybe_instant
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.stores.sqlite.engine import Engine
+
+PAUSE = """
+INSERT INTO windlass_queues (name, paused_at) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_at)
+"""
+RESUME = "UPDATE windlass_queues SET paused_at = NULL WHERE name = ?"
+LIMIT_DEPTH = """
+INSERT INTO windlass_queues (name, max_depth) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET max_depth = excluded.max_depth
+"""
+ALL = "SELECT name, paused_at, max_depth FROM windlass_queues ORDER BY name"
+DEPTH = "SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE status = 'queued' AND queue = ? LIMIT ?)"
+PROCESSING = "SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE status = 'processing' AND queue = ? LIMIT ?)"
+OLDEST = "SELECT min(queued_at) FROM (SELECT queued_at FROM windlass_jobs WHERE status = 'queued' AND queue = ? LIMIT ?)"
+
+
+class SqliteQueues:
+    """See `contract.Queues` for what each promises."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sql = engine.sql
+
+    async def list(self) -> Sequence[QueueInfo]:
+        """Every queue, by name."""
+        return await self._engine.read(self._all)
+
+    async def pause(self, names: Sequence[str]) -> None:
+        """Let nothing more be claimed from these."""
+        checked = [check_name(name, "the queue") for name in names]
+        await self._engine.write(
+            lambda db, now: db.executemany(self._sql(PAUSE), [(name, now) for name in checked]).rowcount
+        )
+
+    async def resume(self, names: Sequence[str]) -> None:
+        """Let them be claimed again."""
+        await self._engine.write(
+            lambda db, _: db.executemany(self._sql(RESUME), [(name,) for name in names]).rowcount, wake=True
+        )
+
+    async def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """Set or lift the largest depth."""
+        check_name(name, "the queue")
+        await self._engine.write(lambda db, _: db.execute(self._sql(LIMIT_DEPTH), (name, max_depth)).rowcount)
+
+    def _all(self, db: sqlite3.Connection, now: int) -> Sequence[QueueInfo]:
+        return [
+            QueueInfo(
+                name=name,
+                paused_at=maybe_instant(paused_at),
+                max_depth=max_depth,
+                depth=self._count(db, DEPTH, name),
+                processing=self._count(db, PROCESSING, name),
+                oldest=self._oldest(db, name, now),
+            )
+            for name, paused_at, max_depth in db.execute(self._sql(ALL)).fetchall()
+        ]
+
+    def _count(self, db: sqlite3.Connection, statement: str, name: str) -> Count:
+        found = db.execute(self._sql(statement), (name, COUNT_CAP + 1)).fetchone()[0]
+        return Count(min(found, COUNT_CAP), found <= COUNT_CAP)
+
+    def _oldest(self, db: sqlite3.Connection, name: str, now: int) -> timedelta | None:
+        found = db.execute(self._sql(OLDEST), (name, COUNT_CAP)).fetchone()[0]
+        return None if found is None else duration(max(0, now - found))

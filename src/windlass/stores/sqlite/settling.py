@@ -1,0 +1,210 @@
+"""Settle: leases are extended, progress written and transitions applied, all fenced by the lease token."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.history import Happened
+from windlass.core.status import Status
+from windlass.core.transition import honour_cancel
+from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.sqlite.records import (
+    APPEND,
+    STATUSES,
+    as_duration_ms,
+    error_json,
+    line_end,
+    progress_json,
+)
+from windlass.stores.sqlite.unblocking import free_slots
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    from windlass.core.transition import Transition
+
+EXTEND = """
+UPDATE windlass_jobs SET lease_expires_at = ?
+WHERE id = ? AND status = 'processing' AND lease_token = ? AND worker_id = ?
+"""
+HELD = """
+SELECT id, lease_token, cancel_requested_at FROM windlass_jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND status = 'processing' AND worker_id = ?
+"""
+
+
+def extend(
+    db: sqlite3.Connection, sql: Callable[[str], str], worker_id: str, leases: Sequence[Lease], until: int
+) -> Extended:
+    """Renew what is still the worker's and say what is not."""
+    db.executemany(sql(EXTEND), [(until, one.id, one.token, worker_id) for one in leases])
+    held = {
+        (job_id, token): cancel
+        for job_id, token, cancel in db.execute(sql(HELD), (json.dumps([one.id for one in leases]), worker_id))
+    }
+    return Extended(
+        lost=frozenset(one.id for one in leases if (one.id, one.token) not in held),
+        cancels=frozenset(one.id for one in leases if held.get((one.id, one.token)) is not None),
+    )
+
+
+CANCELS = """
+SELECT id FROM windlass_jobs WHERE status = 'processing' AND worker_id = ? AND cancel_requested_at IS NOT NULL
+"""
+
+
+def cancels(db: sqlite3.Connection, sql: Callable[[str], str], worker_id: str) -> frozenset[str]:
+    """What this worker should stop."""
+    return frozenset(job_id for (job_id,) in db.execute(sql(CANCELS), (worker_id,)))
+
+
+PROGRESS = """
+UPDATE windlass_jobs SET progress = ?, updated_at = ? WHERE id = ? AND status = 'processing' AND lease_token = ?
+"""
+EXISTS = "SELECT 1 FROM windlass_jobs WHERE id = ?"
+
+
+def report(db: sqlite3.Connection, sql: Callable[[str], str], reports: Sequence[Report], now: int) -> list[Verdict]:
+    """Write progress, one verdict each."""
+    verdicts: list[Verdict] = []
+    for one in reports:
+        lease = one.lease
+        done = db.execute(sql(PROGRESS), (progress_json(one.progress), now, lease.id, lease.token)).rowcount
+        there = done or db.execute(sql(EXISTS), (lease.id,)).fetchone()
+        verdicts.append(Verdict.APPLIED if done else Verdict.STALE if there else Verdict.MISSING)
+    return verdicts
+
+
+FINISH = f"""
+UPDATE windlass_jobs SET status = ?, result = ?, error = ?, finished_at = ?, updated_at = ?,
+    duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?, lease_token = lease_token + ?,
+    lease_expires_at = NULL, unique_key = NULL, moves = moves + 1, history = {APPEND} || lease_token || '}}'
+WHERE id = ? AND status = 'processing' AND lease_token = ?
+"""  # noqa: S608  # APPEND is a constant
+REQUEUE = f"""
+UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at), queued_at = ?, error = coalesce(?, error),
+    updated_at = ?, duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?,
+    lease_token = lease_token + ?, lease_expires_at = NULL, worker_id = NULL, moves = moves + 1,
+    history = {APPEND} || lease_token || '}}'
+WHERE id = ? AND status = 'processing' AND lease_token = ?
+"""  # noqa: S608  # APPEND is a constant
+ASKED_TO_CANCEL = """
+SELECT id FROM windlass_jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND status = 'processing' AND cancel_requested_at IS NOT NULL
+"""
+
+
+def apply(
+    db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int
+) -> list[Verdict]:
+    """Write every transition whose token still is its job's; one verdict each, in order."""
+    again = [one.id for one in transitions if not one.to.finished]
+    if again:
+        asked = {job_id for (job_id,) in db.execute(sql(ASKED_TO_CANCEL), (json.dumps(again),))}
+        transitions = [honour_cancel(one) if one.id in asked else one for one in transitions]
+    written = write(db, sql, transitions, now, forced=False)
+    if written == len(transitions):
+        verdicts = [Verdict.APPLIED] * len(transitions)
+    else:
+        verdicts = _examine(db, sql, transitions, now)
+    ended = [one.id for one, verdict in zip(transitions, verdicts, strict=True) if verdict is Verdict.APPLIED]
+    if written:
+        tally(db, sql, ended, now)
+        free_slots(db, sql, ended, now)
+    return verdicts
+
+
+def write(
+    db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int, *, forced: bool
+) -> int:
+    """Write transitions fenced by their tokens and return how many took; a forced release moves the token on."""
+    finish = [_finish_row(one, now, forced) for one in transitions if one.to.finished]
+    requeue = [_requeue_row(one, now, forced) for one in transitions if not one.to.finished]
+    done = db.executemany(sql(FINISH), finish).rowcount if finish else 0
+    return done + (db.executemany(sql(REQUEUE), requeue).rowcount if requeue else 0)
+
+
+def _line(one: Transition) -> str:
+    return f'{line_end(one.happened, one.to, note=one.note)[:-1]},"token":'
+
+
+def _finish_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  # noqa: FBT001  # one row of a batch
+    return (
+        one.to.value,
+        one.result_json,
+        error_json(one.error),
+        now,
+        now,
+        now,
+        one.give_back,
+        one.crashed,
+        forced,
+        now,
+        _line(one),
+        one.id,
+        one.token,
+    )
+
+
+def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  # noqa: FBT001  # one row of a batch
+    return (
+        one.to.value,
+        None if one.delay is None else now + as_duration_ms(one.delay),
+        now if one.to is Status.QUEUED else None,
+        error_json(one.error),
+        now,
+        now,
+        one.give_back,
+        one.crashed,
+        forced,
+        now,
+        _line(one),
+        one.id,
+        one.token,
+    )
+
+
+FOUND = "SELECT id, status, lease_token FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"
+REFUSED = f"""
+UPDATE windlass_jobs SET moves = moves + 1, history = {APPEND} WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+
+
+def _examine(
+    db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int
+) -> list[Verdict]:
+    rows = db.execute(sql(FOUND), (json.dumps([one.id for one in transitions]),)).fetchall()
+    found = {job_id: (STATUSES[status], token) for job_id, status, token in rows}
+    verdicts: list[Verdict] = []
+    for one in transitions:
+        if one.id not in found:
+            verdicts.append(Verdict.MISSING)
+            continue
+        status, token = found[one.id]
+        # Only the holder of a token can end its attempt, so the same token on a job that has moved on means that
+        # this very ending was written before, by a call whose answer was lost.
+        if token == one.token and status is not Status.PROCESSING:
+            verdicts.append(Verdict.APPLIED)
+            continue
+        note = f"late {one.to.value} of lease {one.token}, the lease is {token} now: not applied"
+        line = line_end(Happened.REFUSED, status, token=one.token, note=note)
+        db.execute(sql(REFUSED), (now, line, one.id))
+        verdicts.append(Verdict.STALE)
+    return verdicts
+
+
+_BUCKETS = " ".join(f"WHEN duration_ms < {2**bits} THEN {bits}" for bits in range(32))
+TALLY = f"""
+INSERT INTO windlass_minutes (minute, queue, type, status, bucket, n, duration_ms, wait_ms)
+SELECT ?, queue, type, status, CASE {_BUCKETS} ELSE 32 END, count(*), sum(max(duration_ms, 0)), sum(coalesce(wait_ms, 0))
+FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?)) AND updated_at = ? GROUP BY queue, type, status, 5
+ON CONFLICT DO UPDATE SET n = n + excluded.n, duration_ms = duration_ms + excluded.duration_ms,
+    wait_ms = wait_ms + excluded.wait_ms
+"""  # noqa: S608  # _BUCKETS is a constant
+
+
+def tally(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[str], now: int) -> None:
+    """Count what ended just now in its minute."""
+    db.execute(sql(TALLY), (now // 60_000 * 60_000, json.dumps(ids), now))

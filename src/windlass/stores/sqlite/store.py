@@ -1,0 +1,120 @@
+"""The SQLite store as a whole: one file, opened once per process, with the same rooms as every other store."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from windlass.stores.contract import Capabilities
+from windlass.stores.sqlite.engine import MEMORY, Engine, Place, Synchronous
+from windlass.stores.sqlite.jobs import SqliteJobs
+from windlass.stores.sqlite.locks import SqliteLocks
+from windlass.stores.sqlite.notices import SqliteNotices
+from windlass.stores.sqlite.queues import SqliteQueues
+from windlass.stores.sqlite.records import instant
+from windlass.stores.sqlite.schedules import SqliteSchedules
+from windlass.stores.sqlite.schema import SqliteSchema, check_sqlite
+from windlass.stores.sqlite.views import SqliteViews
+from windlass.stores.sqlite.workers import SqliteWorkers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from os import PathLike
+
+_DURABILITY = {
+    "FULL": "WAL, synchronous=FULL: an acknowledged write survives a crash of the process and a power cut",
+    "NORMAL": "WAL, synchronous=NORMAL: survives a crash of the process; a power cut may lose the last commits",
+    "OFF": "synchronous=OFF: for tests only, a power cut may damage the file",
+}
+
+
+class SqliteStore:
+    """Jobs in one SQLite file on one host. `:memory:` lives and dies with the process."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        namespace: str = "windlass",
+        synchronous: Synchronous = "FULL",
+        timeout: float = 10.0,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        place = Place(path=str(path), namespace=namespace, synchronous=synchronous, timeout=timeout)
+        self._assemble(Engine(place, clock), clock)
+
+    def _assemble(self, engine: Engine, clock: Callable[[], int] | None) -> None:
+        self._engine, self._clock = engine, clock
+        self._warnings: tuple[str, ...] = ()
+        self.jobs = SqliteJobs(engine)
+        self.views = SqliteViews(engine)
+        self.queues = SqliteQueues(engine)
+        self.schedules = SqliteSchedules(engine)
+        self.workers = SqliteWorkers(engine)
+        self.locks = SqliteLocks(engine)
+        self.notices = SqliteNotices(engine)
+        self.schema = SqliteSchema(engine)
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return f"sqlite:///{self._engine.place.path}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do and what it risks."""
+        place = self._engine.place
+        return Capabilities(
+            store="sqlite",
+            transactions=not place.in_memory,
+            push=True,
+            durability="in memory: gone with the process" if place.in_memory else _DURABILITY[place.synchronous],
+            warnings=self._warnings,
+        )
+
+    async def open(self) -> None:
+        """Open the file and bring its schema up to date."""
+        self._warnings = check_sqlite()
+        self._engine.start()
+        self._engine.on_change = self.notices.tell
+        try:
+            await self.schema.migrate()
+        except BaseException:
+            await self._engine.stop()
+            raise
+
+    async def close(self) -> None:
+        """Close connections and threads."""
+        await self.notices.close()
+        await self._engine.stop()
+
+    def sibling(self) -> SqliteStore:
+        """Another store on the same file; in memory, the same store for another user."""
+        place = self._engine.place
+        if place.path == MEMORY:
+            twin = SqliteStore.__new__(SqliteStore)
+            twin._assemble(self._engine, self._clock)
+            twin.notices = self.notices
+            return twin
+        return SqliteStore(
+            place.path,
+            namespace=place.namespace,
+            synchronous=place.synchronous,
+            timeout=place.timeout,
+            clock=self._clock,
+        )
+
+    async def now(self) -> datetime:
+        """The host's clock, which never goes back while this process lives."""
+        return instant(self._engine.clock())
+
+    async def health(self) -> Mapping[str, Any]:
+        """Figures for `doctor`."""
+        return await self._engine.read(self._health)
+
+    def _health(self, db: sqlite3.Connection, _: int) -> Mapping[str, Any]:
+        (pages,) = db.execute("PRAGMA page_count").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (journal,) = db.execute("PRAGMA journal_mode").fetchone()
+        return {"version": sqlite3.sqlite_version, "bytes": pages * size, "journal": journal}

@@ -1,0 +1,54 @@
+"""What every test may ask for: a store of each kind named by WINDLASS_TEST_STORES, on a place of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.contract.places import STORES, Place, open_place
+from windlass.stores.contract import Store
+
+# Stateful tests run a quarter of the examples (tests/contract/test_model.py).
+settings.register_profile("dev", max_examples=100, stateful_step_count=30, deadline=None)
+settings.register_profile("ci", max_examples=400, stateful_step_count=50, deadline=None, print_blob=True)
+settings.register_profile("nightly", max_examples=4_000, stateful_step_count=60, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(params=STORES)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    """An empty place for one test; when it ends, nothing that was opened there may still run."""
+    threads, tasks = windlass_threads(), asyncio.all_tasks()
+    async with open_place(request.param, tmp_path) as place:
+        yield place
+    assert windlass_threads() <= threads, "a store left threads behind"
+    left = {task for task in asyncio.all_tasks() - tasks - {asyncio.current_task()} if not task.done()}
+    assert not left, "a store left tasks behind"
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    """An open store with nothing in it."""
+    store = place.store()
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other(store: Store) -> AsyncIterator[Store]:
+    """Another open store on the same place: what another process would have."""
+    other = store.sibling()
+    await other.open()
+    yield other
+    await other.close()
+
+
+def windlass_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("windlass")}

@@ -1,0 +1,1 @@
+"""The contract suite: the same tests on every store."""
