@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import override
+from typing import Protocol
 
 from windlass.stores.contract import Store
 
 
-class Transaction(ABC):
-    """A caller's own transaction on the same place."""
+class Transaction(Protocol):
+    """A caller's own transaction on the same place, begun."""
 
-    tx: object
-    """what is passed to insert"""
+    @property
+    def tx(self) -> object:
+        """What a caller hands to `insert`."""
+        ...
 
-    @abstractmethod
     async def commit(self) -> None: ...
 
-    @abstractmethod
     async def rollback(self) -> None: ...
 
 
@@ -37,15 +35,15 @@ class Place(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """A transaction for `insert`."""
+        """For `insert`. Where the store has no transactions: any driver object that a caller might try."""
 
     @abstractmethod
     def transaction_now(self) -> AbstractContextManager[Transaction]:
-        """A transaction of a synchronous driver, for `insert_now`."""
+        """For `insert_now`: of a synchronous driver."""
 
     @abstractmethod
     async def plant(self, job_id: str) -> None:
-        """Write data of somebody else, which speaks of a job, where windlass keeps its own."""
+        """Write somebody else's data, which speaks of a job, next to what windlass keeps."""
 
     @abstractmethod
     async def planted(self) -> list[str]:
@@ -57,15 +55,71 @@ class Place(ABC):
 
     @abstractmethod
     async def damage(self) -> None:
-        """Take something away from the schema that windlass needs."""
+        """Take away part of the schema: something that windlass made and can do without for a moment."""
 
 
-@dataclass(frozen=True)
 class SqlitePlace(Place):
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-    @override
     def store(self) -> Store:
         from windlass.stores.sqlite.store import SqliteStore
 
-        return SqliteStore(self.path)
+        return SqliteStore(str(self.path))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        with self.transaction_now() as transaction:
+            yield transaction
+
+    @contextmanager
+    def transaction_now(self) -> Iterator[Transaction]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            connection.execute("BEGIN")
+            yield SqliteTransaction(connection)
+
+    async def plant(self, job_id: str) -> None:
+        self._run("CREATE TABLE IF NOT EXISTS orders (job_id TEXT)")
+        self._run("INSERT INTO orders VALUES (?)", job_id)
+
+    async def planted(self) -> list[str]:
+        return [str(row[0]) for row in self._run("SELECT job_id FROM orders")]
+
+    async def pretend_version(self, version: int) -> None:
+        self._run("UPDATE windlass_meta SET value = ? WHERE key = 'schema'", version)
+
+    async def damage(self) -> None:
+        self._run("DROP INDEX windlass_jobs_parent")
+
+    def _run(self, sql: str, *values: str | int) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            return connection.execute(sql, values).fetchall()
+
+
+class SqliteTransaction:
+    def __init__(self, tx: sqlite3.Connection) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None:
+        self.tx.execute("COMMIT")
+
+    async def rollback(self) -> None:
+        self.tx.execute("ROLLBACK")
+
+
+@asynccontextmanager
+async def sqlite(tmp_path: Path) -> AsyncIterator[Place]:
+    yield SqlitePlace(tmp_path / "jobs.db")
+
+
+PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {"sqlite": sqlite}
+"""How a place for each store is made, and removed afterwards."""
+
+STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(PLACES)).split(","))
+"""The stores under test. One that is named and cannot be opened is a failure: green says what it covered."""
+
+
+def open_place(name: str, tmp_path: Path) -> AbstractAsyncContextManager[Place]:
+    if name not in PLACES:
+        raise ValueError(f"WINDLASS_TEST_STORES names {name!r}: expected some of {', '.join(PLACES)}")
+    return PLACES[name](tmp_path)

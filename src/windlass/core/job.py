@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta  # noqa: TC003  # read at run time by whoever sends jobs between processes
+from typing import Any
 
 from windlass.core.status import Status
-
-if TYPE_CHECKING:
-    from datetime import datetime, timedelta
 
 MAX_ATTEMPTS = 5
 MAX_CRASHES = 3

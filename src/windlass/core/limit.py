@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import SettingsError
-from windlass.core.keys import Template
+from windlass.core.keys import Template, shown, template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +26,11 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Refuse a limit that would let nothing through or cannot be filled in."""
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 1 <= self.n <= MOST:
-            raise SettingsError(f"Limit({self.key!r}) allows {self.n!r} at once: expected 1 to {MOST}")
+        n: object = self.n
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
+            raise SettingsError(f"Limit({shown(self.key)}) allows {shown(n)} at once: expected 1 to {MOST}")
         Template(self.key)
 
     def key_for(self, arguments: Mapping[str, object]) -> str:
         """The key of one job, from its own arguments."""
-        return Template(self.key).fill(arguments)
+        return template(self.key).fill(arguments)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import timedelta  # noqa: TC003  # read at run time by whoever sends outcomes between processes
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from windlass.core.job import Error
+from windlass.core.job import Error  # noqa: TC001  # the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,46 +8,49 @@ place it stands at, here and not in a store, so that every store keeps exactly t
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Never, NoReturn, NotRequired, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError
+from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core.errors import HandlerError, PayloadInvalid
+from windlass.core.keys import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from inspect import Parameter
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
 _INT64 = 2**63
 _SHOWN_ERRORS = 3
+_LONGEST_PLACE = 80
+_LONGEST_REASON = 150
+_LONGEST_TOLD = 350
 _LONG_DIGITS = re.compile(r"\d{19}")
-_SCALARS: frozenset[object] = frozenset({int, str, bool, float, type(None)})
+_SCALARS = (int, str, bool, float, type(None))
+_UNTYPED = (Any, object, dict, list, tuple)
+_VALUE = "value"
+_SECRETS = (Secret, SecretBytes, SecretStr)
+_CHANGED = frozenset({"datetime", "frozenset", "set"})
+_MINUTE = timedelta(minutes=1)
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_config = ConfigDict(
-    extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="iso8601", strict=False
-)
+_anything: TypeAdapter[Any] = TypeAdapter(Any)
+_config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="iso8601")
+
+Path: TypeAlias = tuple[object, ...]
+Check: TypeAlias = Callable[[object, str, Path], None]
 
 
 def canonical(value: object, of: str = "the value", max_bytes: int = MAX_BYTES) -> str:
     """Write plain JSON values as canonical text, or say which part cannot be stored and why."""
-    try:
-        text = _encode(value)
-        size = len(text) if text.isascii() else len(text.encode())
-    except (ValueError, TypeError, RecursionError, UnicodeEncodeError) as error:
-        _inspect(value, of, 0)
-        raise PayloadInvalid(f"{of} cannot be stored as JSON: {type(error).__name__}") from None
-    if size > max_bytes:
-        raise PayloadInvalid(
-            f"{of} is {size:,} bytes of JSON, at most {max_bytes:,} are allowed:"
-            " store large data elsewhere and pass a reference to it"
-        )
-    if _suspicious(text):
-        _inspect(value, of, 0)
+    text = _text(value, of, max_bytes)
+    _inspect(value, of, ())
     return text
 
 
@@ -56,69 +59,121 @@ def plain(text: str, of: str = "the payload") -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise PayloadInvalid(f"{of} is not JSON: {error}") from None
+        raise PayloadInvalid(f"{of} is not JSON: {_reason(error)}") from None
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _suspicious(text: str) -> bool:
-    # Cheap signs in the text of what only a walk over the value can tell for sure; a plain payload shows none.
-    return (
-        "\\u0000" in text
-        or _LONG_DIGITS.search(text) is not None
-        or text.count("{") + text.count("[") > MAX_DEPTH
-    )
+def _text(value: object, of: str, max_bytes: int = MAX_BYTES) -> str:
+    try:
+        text = _encode(value)
+        size = len(text) if text.isascii() else len(text.encode())
+    except Exception as error:  # noqa: BLE001  # a container of the caller's own making may raise anything
+        _inspect(value, of, ())
+        raise PayloadInvalid(f"{of} cannot be stored as JSON: {_reason(error)}") from None
+    if size > max_bytes:
+        raise PayloadInvalid(
+            f"{of} is {size:,} bytes of JSON, at most {max_bytes:,} are allowed:"
+            " store large data elsewhere and pass a reference to it"
+        )
+    return text
 
 
-def _inspect(value: object, path: str, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise PayloadInvalid(f"{path.split('.')[0].split('[')[0]} is nested more than {MAX_DEPTH} levels deep")
+def _written(value: object, of: str) -> str:
+    # For values whose names are known to be text: the walk is spared unless the text shows a sign of what only it tells.
+    text = _text(value, of)
+    if "\\u0000" in text or _LONG_DIGITS.search(text) is not None or text.count("{") + text.count("[") > MAX_DEPTH:
+        _inspect(value, of, ())
+    return text
+
+
+def _inspect(value: object, of: str, path: Path, *, lenient: bool = False) -> None:
+    """Refuse what is not a plain JSON value; with `lenient` only what pydantic would write as something else."""
     match value:
         case None | bool():
             return
         case int():
             if not -_INT64 <= value < _INT64:
-                raise PayloadInvalid(f"{path} is a whole number beyond 64 bits: pass it as text")
+                raise PayloadInvalid(f"{_place(of, path)} is a whole number beyond 64 bits: pass it as text")
         case float():
-            if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  # NaN is not itself
-                raise PayloadInvalid(f"{path} is {value}: JSON has only finite numbers")
+            if not math.isfinite(value):
+                raise _not_finite(value, of, path)
         case str():
-            _inspect_text(value, path)
-        case dict():
-            for name, member in value.items():
-                if not isinstance(name, str):
-                    raise PayloadInvalid(
-                        f"{path} has the name {_short(name)} of type {type(name).__name__}: JSON names are text"
-                    )
-                _inspect_text(name, f"a name in {path}")
-                _inspect(member, f"{path}.{name}", depth + 1)
-        case list() | tuple():
-            for index, member in enumerate(value):
-                _inspect(member, f"{path}[{index}]", depth + 1)
+            _inspect_text(value, of, path)
+        case dict() | list() | tuple():
+            _inspect_members(cast("dict[object, object] | list[object]", value), of, path, lenient=lenient)
         case _:
-            raise PayloadInvalid(f"{path} is of type {type(value).__name__}, which JSON cannot hold")
+            if not lenient or isinstance(value, Iterator):
+                raise PayloadInvalid(
+                    f"{_place(of, path)} is of type {type(value).__name__}, which plain JSON cannot hold:"
+                    " give it a type by annotation, or pass text, numbers, lists and dicts"
+                )
 
 
-def _inspect_text(text: str, path: str) -> None:
+def _inspect_members(value: dict[object, object] | list[object], of: str, path: Path, *, lenient: bool) -> None:
+    # The levels are counted by the path, which also ends the walk through a value that contains itself.
+    if len(path) >= MAX_DEPTH:
+        raise PayloadInvalid(f"{_place(of, path[:1])} is nested more than {MAX_DEPTH} levels deep, or contains itself")
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if not isinstance(name, str):
+                raise PayloadInvalid(
+                    f"{_place(of, path)} has the name {shown(name)} of type {type(name).__name__}: JSON names are text"
+                )
+            _inspect_text(name, of, path, "a name in ")
+            _inspect(member, of, (*path, name), lenient=lenient)
+    else:
+        for index, member in enumerate(value):
+            _inspect(member, of, (*path, index), lenient=lenient)
+
+
+def _inspect_text(text: str, of: str, path: Path, what: str = "") -> None:
     if "\x00" in text:
-        raise PayloadInvalid(f"{path} contains a NUL character, which no store keeps alike: remove it")
+        raise PayloadInvalid(f"{what}{_place(of, path)} contains a NUL character, which not every store keeps: remove it")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise PayloadInvalid(f"{path} contains a lone surrogate, which is not valid text: remove it") from None
+        raise PayloadInvalid(f"{what}{_place(of, path)} contains a lone surrogate, which is not text: remove it") from None
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004  # as long as a message bears
+def _not_finite(value: float, of: str, path: Path) -> PayloadInvalid:
+    return PayloadInvalid(f"{_place(of, path)} is {value}: JSON has only finite numbers")
+
+
+def _place(of: str, path: Path) -> str:
+    return f"{of}: {_spelt(path)}" if path else of
+
+
+def _spelt(path: Path) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part if isinstance(part, str) else shown(part)}" for part in path)
+    return _line("".join(parts).removeprefix("."), _LONGEST_PLACE)
+
+
+def _line(text: str, longest: int) -> str:
+    # Names and reasons may hold anything of any length, and a message is shown on terminals.
+    text = text[: longest + 1]
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _reason(error: Exception) -> str:
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # noqa: BLE001  # an error of the caller's own making may not even have a text
+        lines = []
+    return _line(f"{type(error).__name__}: {lines[0]}", _LONGEST_REASON) if lines else type(error).__name__
 
 
 class Codec:
-    """Between one handler's typed arguments and result and their canonical JSON."""
+    """Between one handler's typed arguments and result and their canonical JSON.
 
-    __slots__ = ("_adapter", "_exact", "_loose", "_name", "_positions", "_required", "_result", "_result_exact", "_whole")
+    Where no type is declared, an argument holds plain JSON values only, so that a handler gets what was passed (but
+    a list for a tuple); a result may be whatever pydantic can write.
+    """
+
+    __slots__ = ("_exact", "_form", "_loose", "_name", "_positions", "_required", "_result", "_whole", "defaults")
 
     def __init__(
         self, name: str, parameters: Mapping[str, Parameter], hints: Mapping[str, Any], *, whole: bool = False
@@ -131,54 +186,48 @@ class Codec:
         self._positions = tuple(p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY)
         self._required = frozenset(p.name for p in parameters.values() if p.default is p.empty)
         fields = {p.name: hints.get(p.name, Any) for p in parameters.values()}
-        self._loose = tuple(n for n, hint in fields.items() if hint in (Any, object, dict, list))
+        checks = {n: _check_of(hint) for n, hint in fields.items()}
+        self._loose = tuple((n, check) for n, check in checks.items() if check is not None)
         self._whole = next(iter(fields)) if whole else None
-        self._exact = fields if not whole and all(_scalar(hint) for hint in fields.values()) else None
-        self._adapter = _adapter(name, fields[self._whole] if self._whole else _typed_dict(fields, self._required))
-        returned = hints.get("return", Any)
-        self._result_exact = returned if _scalar(returned) else None
-        self._result: TypeAdapter[Any] = _adapter(name, returned)
+        self._exact = fields if not whole and all(_is_one_of(h, _SCALARS + _UNTYPED) for h in fields.values()) else None
+        self._form = _Form(name, fields, self._required, frozenset(n for n, _ in self._loose))
+        self._result = _Result(name, hints.get("return", Any))
+        self.defaults = {p.name: _plain_default(p.default) for p in parameters.values() if p.default is not p.empty}
+        """What an argument is when it is left out: its payload then has no member for it."""
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The canonical payload for a call with these arguments, validated against the handler's types."""
         arguments = self._named(args, kwargs) if args else kwargs
-        if self._whole is not None:
-            return canonical(_dump(self._adapter, self._only(arguments), self._name), self._name)
-        exact = self._exact
-        if exact is None or not self._fits_exactly(arguments, exact):
-            arguments = self._validated(arguments)
-        return canonical(arguments, self._name)
+        if self._whole is not None and list(arguments) != [self._whole]:
+            raise PayloadInvalid(f"{self._name} takes its data as one argument, found {shown(sorted(arguments))}")
+        if self._fits_exactly(arguments):
+            text = _written(arguments, self._name)
+            self._check(arguments)
+            return text
+        self._check(arguments)
+        return self._unboxed(self._form.dump(self._form.validate(arguments, self._name), self._name))
 
     def decode(self, payload_json: str) -> dict[str, Any]:
         """The typed arguments of a stored payload; one that no longer fits the handler is refused."""
-        try:
-            found = self._adapter.validate_json(payload_json)
-        except ValidationError as error:
-            raise PayloadInvalid(_told(self._name, error)) from None
-        arguments: dict[str, Any] = found if self._whole is None else {self._whole: found}
-        return arguments
+        return self._form.read(payload_json if self._whole is None else _boxed(self._whole, payload_json), self._name)
 
     def encode_plain(self, payload: Any) -> str:
         """The canonical payload for plain JSON values given by name, as from the command line or HTTP."""
-        if self._whole is not None:
-            return self.encode((payload,), {})
-        if not isinstance(payload, dict):
+        if self._whole is None and not isinstance(payload, dict):
             raise PayloadInvalid(f"the payload of {self._name} is a {type(payload).__name__}: expected an object")
-        return self.encode((), payload)
+        text = canonical(payload, self._name)
+        if self._whole is None and self._fits_exactly(payload):
+            return text
+        # Read as JSON, not as Python values: bytes, for one, are base64 text there.
+        return self._unboxed(self._form.dump(self.decode(text), self._name))
 
     def encode_result(self, value: Any) -> str:
         """The canonical JSON of what the handler returned."""
-        of = f"the result of {self._name}"
-        if self._result_exact is None or type(value) is not self._result_exact:
-            value = _dump(self._result, value, of)
-        return canonical(value, of)
+        return self._result.encode(value)
 
     def decode_result(self, result_json: str) -> Any:
         """The typed result of a stored one."""
-        try:
-            return self._result.validate_json(result_json)
-        except ValidationError as error:
-            raise PayloadInvalid(_told(f"the result of {self._name}", error)) from None
+        return self._result.decode(result_json)
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         if len(args) > len(self._positions):
@@ -188,86 +237,243 @@ class Codec:
         arguments = dict(zip(self._positions, args, strict=False))
         for name, value in kwargs.items():
             if name in arguments:
-                raise PayloadInvalid(f"{self._name} was given the argument {name!r} twice")
+                raise PayloadInvalid(f"{self._name} was given the argument {shown(name)} twice")
             arguments[name] = value
         return arguments
 
-    def _only(self, arguments: Mapping[str, Any]) -> Any:
-        if list(arguments) != [self._whole]:
-            raise PayloadInvalid(f"{self._name} takes its data as one argument, found {sorted(arguments)}")
-        return arguments[self._whole]
+    def _fits_exactly(self, arguments: Mapping[str, Any]) -> bool:
+        exact = self._exact
+        if exact is None or not self._required <= arguments.keys():
+            return False
+        for name, value in arguments.items():
+            hint = exact.get(name)
+            if hint is not type(value) and hint is not Any:
+                return False
+        return True
 
-    def _fits_exactly(self, arguments: Mapping[str, Any], exact: Mapping[str, Any]) -> bool:
-        return self._required <= arguments.keys() and all(
-            type(value) is exact.get(name) for name, value in arguments.items()
-        )
-
-    def _validated(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        for name in self._loose:
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        for name, check in self._loose:
             if name in arguments:
-                _check_names(arguments[name], f"{self._name}: {name}")
-        found: Mapping[str, Any] = _dump(self._adapter, arguments, self._name)
-        return found
+                check(arguments[name], self._name, () if self._whole is not None else (name,))
+
+    def _unboxed(self, written: dict[str, Any]) -> str:
+        return _written(written if self._whole is None else written[self._whole], self._name)
 
 
-def _check_names(value: object, path: str) -> None:
-    # Where no type says otherwise, pydantic writes names of other types as text without a word, and what comes back
-    # would differ from what went in.
-    if isinstance(value, dict):
-        for name, member in value.items():
-            if not isinstance(name, str):
-                raise PayloadInvalid(
-                    f"{path} has the name {_short(name)} of type {type(name).__name__}: JSON names are text"
-                )
-            _check_names(member, f"{path}.{name}")
-    elif isinstance(value, (list, tuple)):
-        for index, member in enumerate(value):
-            _check_names(member, f"{path}[{index}]")
+class _Result:
+    """What a handler returns, as a form of one member."""
+
+    __slots__ = ("_exact", "_form", "_loose", "_of")
+
+    def __init__(self, name: str, hint: Any) -> None:
+        hint = Any if _is_one_of(hint, (Never, NoReturn)) else hint
+        self._of = f"the result of {name}"
+        self._loose = _is_one_of(hint, _UNTYPED)
+        self._exact = _SCALARS if hint is Any else tuple(kind for kind in _SCALARS if hint is kind)
+        self._form = _Form(name, {_VALUE: hint}, frozenset({_VALUE}))
+
+    def encode(self, value: Any) -> str:
+        if type(value) not in self._exact:
+            if self._loose:
+                _inspect(value, self._of, (), lenient=True)
+            value = self._form.dump(self._form.validate({_VALUE: value}, self._of), self._of)[_VALUE]
+        return _written(value, self._of)
+
+    def decode(self, text: str) -> Any:
+        return self._form.read(_boxed(_VALUE, text), self._of)[_VALUE]
 
 
-def _scalar(hint: Any) -> bool:
-    return any(hint is scalar for scalar in _SCALARS)
+class _Form:
+    """Named members of declared types, read and written by pydantic with settings that keep every value.
+
+    Members go by their fields' names, never by an alias, because an alias may be for one direction only.
+    """
+
+    __slots__ = ("_adapter", "_delicate")
+
+    def __init__(
+        self, name: str, fields: Mapping[str, Any], required: frozenset[str], checked: frozenset[str] = frozenset()
+    ) -> None:
+        try:
+            self._adapter = _adapter(fields, required)
+        except Exception as error:  # noqa: BLE001  # a type of the user's own making may raise anything
+            raise HandlerError(
+                f"the annotations of handler {name} cannot be used: {_unusable(fields) or _reason(error)};"
+                " use JSON types, dataclasses, pydantic models, datetimes, UUIDs or enums"
+            ) from None
+        self._delicate = _is_delicate(self._adapter.core_schema, checked)
+
+    def validate(self, members: Mapping[str, Any], of: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self._adapter.validate_python(members, by_alias=True, by_name=True)
+            return found
+        except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
+            raise _unfit(of, error) from None
+
+    def read(self, text: str, of: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self._adapter.validate_json(text, by_alias=True, by_name=True)
+            return found
+        except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
+            raise _unfit(of, error) from None
+
+    def dump(self, members: dict[str, Any], of: str) -> dict[str, Any]:
+        try:
+            written = self._dumped(members, "json")
+            if self._delicate:
+                written = _kept(self._live(members), written, of, ())
+        except PayloadInvalid:
+            raise
+        except Exception as error:  # noqa: BLE001  # a user's own serializer may raise anything
+            raise PayloadInvalid(f"{_culprit(members, of)} cannot be stored as JSON: {_reason(error)}") from None
+        return written
+
+    def _live(self, members: dict[str, Any]) -> Any:
+        try:
+            return self._dumped(members, "python")
+        except TypeError:
+            # The members of a set of dataclasses become dicts, which no set can hold.
+            return None
+
+    def _dumped(self, members: dict[str, Any], mode: str) -> Any:
+        return self._adapter.dump_python(members, mode=mode, by_alias=False, round_trip=True, warnings="error")
 
 
-def _typed_dict(fields: Mapping[str, Any], required: frozenset[str]) -> Any:
-    members = {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()}
-    return TypedDict("Arguments", members)  # type: ignore[operator]  # made from a signature, not written out
+def _kept(live: object, written: Any, of: str, path: Path) -> Any:
+    """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
+    match live:
+        case float():
+            if written is None:
+                raise _not_finite(live, of, path)
+        case datetime():
+            offset = live.utcoffset()
+            if offset is not None and offset % _MINUTE and isinstance(written, str):
+                return live.astimezone(UTC).isoformat()
+        case Secret() | SecretBytes() | SecretStr():
+            if live and written == str(cast("object", live)):
+                raise PayloadInvalid(f"{_place(of, path)} is a secret, stored masked: pass a reference to it instead")
+        case set() | frozenset():
+            if isinstance(written, list):
+                return sorted(cast("list[object]", written), key=_encode)
+        case dict() | list() | tuple():
+            return _kept_members(cast("dict[object, object] | list[object]", live), written, of, path)
+        case _:
+            pass
+    return written
 
 
-def _adapter(name: str, of: Any) -> TypeAdapter[Any]:
-    try:
-        if isinstance(of, type) and hasattr(of, "__total__"):
-            of.__pydantic_config__ = _config  # type: ignore[attr-defined]  # how pydantic takes a TypedDict's settings
-        return TypeAdapter(of)
-    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
-        first = str(error).splitlines()[0]
-        raise HandlerError(
-            f"the annotations of handler {name} cannot be used: {first}; use JSON types, dataclasses, pydantic models,"
-            " datetimes, UUIDs or enums"
-        ) from None
+def _kept_members(live: dict[object, object] | list[object], written: Any, of: str, path: Path) -> Any:
+    if isinstance(live, dict):
+        if not isinstance(written, dict) or len(written) != len(live):
+            return written
+        pairs = zip(live.values(), cast("dict[str, object]", written).items(), strict=True)
+        return {name: _kept(one, two, of, (*path, name)) for one, (name, two) in pairs}
+    if not isinstance(written, list) or len(written) != len(live):
+        return written
+    members = enumerate(zip(live, cast("list[object]", written), strict=True))
+    return [_kept(one, two, of, (*path, index)) for index, (one, two) in members]
 
 
-def _dump(adapter: TypeAdapter[Any], value: Any, of: str) -> Any:
-    try:
-        return adapter.dump_python(adapter.validate_python(value), mode="json", warnings="error")
-    except ValidationError as error:
-        raise PayloadInvalid(_told(of, error)) from None
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise PayloadInvalid(f"{_culprit(value, of)} cannot be stored as JSON: {str(error).splitlines()[0]}") from None
+def _is_delicate(schema: Mapping[str, Any], checked: frozenset[str]) -> bool:
+    """Whether these types can hold what pydantic does not write as it is: sets, not-a-number, odd zones, secrets."""
+    fields: dict[str, Any] = (schema["schema"] if schema["type"] == "definitions" else schema)["fields"]
+    loose = [field for name, field in fields.items() if name not in checked]
+    rest = [field for name, field in fields.items() if name in checked]
+    return _mentions([*loose, schema.get("definitions")], _CHANGED | {"any"}) or _mentions(rest, _CHANGED)
 
 
-def _culprit(value: Any, of: str) -> str:
-    if isinstance(value, dict):
-        for name, member in value.items():
-            try:
-                TypeAdapter(Any).dump_python(member, mode="json")
-            except (PydanticSerializationError, ValueError, RecursionError):
-                return f"{of}: {name} (of type {type(member).__name__})"
-    return f"{of} (of type {type(value).__name__})"
+def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
+    while waiting:
+        match waiting.pop():
+            case {"type": kind} if kind in kinds:
+                return True
+            case {"cls": type() as cls} if issubclass(cast("type[object]", cls), _SECRETS):
+                return True
+            case dict() as node:
+                waiting += [part for name, part in cast("dict[str, Any]", node).items() if name != "metadata"]
+            case list() | tuple() as nodes:
+                waiting += cast("list[Any]", nodes)
+            case _:
+                pass
+    return False
 
 
-def _told(of: str, error: ValidationError) -> str:
+def _check_of(hint: Any) -> Check | None:
+    """How to look through the places under a hint that it says nothing about, if it has any."""
+    if _is_one_of(hint, _UNTYPED):
+        return _inspect
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _check_of(arguments[0])
+    if origin in (Union, UnionType):
+        arms = [arm for arm in arguments if not _is_one_of(arm, _SCALARS)]
+        found = {_check_of(arm) for arm in arms}
+        return found.pop() if len(arms) == 1 or found == {_inspect} else None
+    if not arguments or (origin is tuple and arguments[-1] is not Ellipsis):
+        return None
+    if origin is dict and all(_is_one_of(part, _UNTYPED) for part in arguments):
+        return _inspect
+    inner = _check_of(arguments[0] if origin is tuple else arguments[-1])
+    return None if inner is None else _each(inner)
+
+
+def _each(inner: Check) -> Check:
+    def check(value: object, of: str, path: Path) -> None:
+        if isinstance(value, dict):
+            for name, member in cast("dict[object, object]", value).items():
+                inner(member, of, (*path, name))
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            for index, member in enumerate(cast("list[object]", value)):
+                inner(member, of, (*path, index))
+
+    return check
+
+
+def _is_one_of(hint: Any, kinds: tuple[object, ...]) -> bool:
+    # By identity: a hint may be anything, and compare as it likes.
+    return any(hint is kind for kind in kinds)
+
+
+def _plain_default(value: object) -> object:
+    return value.value if isinstance(value, Enum) else value
+
+
+def _boxed(name: str, text: str) -> str:
+    return f'{{"{name}":{text}}}'
+
+
+def _adapter(fields: Mapping[str, Any], required: frozenset[str]) -> TypeAdapter[Any]:
+    make: Any = TypedDict
+    arguments = make("Arguments", {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()})
+    arguments.__pydantic_config__ = _config
+    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    if not adapter.pydantic_complete:
+        raise NameError("a type it names is not defined")
+    return adapter
+
+
+def _unusable(fields: Mapping[str, Any]) -> str | None:
+    for name, hint in fields.items():
+        try:
+            _adapter({name: hint}, frozenset(fields))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is about this member
+            return f"{name}: {_reason(error)}"
+    return None
+
+
+def _culprit(members: Mapping[str, Any], of: str) -> str:
+    for name, member in members.items():
+        try:
+            _anything.dump_python(member, mode="json")
+        except Exception:  # noqa: BLE001  # whatever it is, it is about this member
+            return f"{_place(of, (name,))} (of type {type(member).__name__})"
+    return of
+
+
+def _unfit(of: str, error: Exception) -> PayloadInvalid:
+    if not isinstance(error, ValidationError):
+        return PayloadInvalid(f"{of} does not fit its types: {_reason(error)}")
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{'.'.join(str(part) for part in one['loc']) or 'value'}: {one['msg']}" for one in found[:_SHOWN_ERRORS]]
+    told = [f"{_spelt(one['loc']) or _VALUE}: {_line(one['msg'], _LONGEST_REASON)}" for one in found[:_SHOWN_ERRORS]]
     more = f"; and {len(found) - _SHOWN_ERRORS} more" if len(found) > _SHOWN_ERRORS else ""
-    return f"{of} does not fit its types: {'; '.join(told)}{more}"
+    return PayloadInvalid(f"{of} does not fit its types: {_line('; '.join(told), _LONGEST_TOLD)}{more}")

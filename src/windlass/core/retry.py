@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
 from typing import TypeAlias, cast
 
 from windlass.core.errors import SettingsError
+from windlass.core.signals import Signal, as_duration
 
 MOST_ATTEMPTS = 1_000_000
 LONGEST = 36_500 * 86_400.0  # a century of seconds: a date that far still fits every store's calendar
@@ -16,13 +18,18 @@ JITTER = 0.25  # the largest part of a delay that jitter adds to it
 Errors: TypeAlias = tuple[type[BaseException], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """A policy: at most `attempts` runs, and after each failed one a wait that grows from `base` to `cap` seconds.
+@dataclass(unsafe_hash=True)
+class Retry(Signal):
+    """Said by a declaration, the policy of its retries; raised by a handler, the wish to be tried again.
+
+    As a policy: at most `attempts` runs, and after each failed one a wait that grows from `base` to `cap` seconds.
 
     The wait after failed attempt n is `base * factor ** (n - 1)`, at most `cap`; `Retry.fixed`, `Retry.linear` and
     `Retry.custom` make other shapes. With `jitter` up to a quarter is added, never taken away: a job never runs
     earlier than asked. Only errors of the classes in `on`, and of none in `never`, are tried again.
+
+    As a signal: `raise Retry(after=30)` fails the attempt and tries again after 30 seconds (or a timedelta), while
+    attempts are left; without `after` the handler's own policy says when.
 
     Equal policies compare equal, and a policy pickles whenever its `delay` does. Raises `SettingsError` for numbers
     that make no policy.
@@ -37,6 +44,7 @@ class Retry:
     on: Errors = (Exception,)
     never: Errors = ()
     delay: Callable[[int], float] | None = None
+    after: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be obeyed later, when a job has already failed."""
@@ -47,6 +55,7 @@ class Retry:
         _check_number("cap", self.cap, 0.0, LONGEST)
         _check_errors("on", self.on)
         _check_errors("never", self.never)
+        self.asked = None if self.after is None else as_duration(self.after, "Retry after")
         if self.delay is not None and not callable(self.delay):
             raise SettingsError(f"Retry delay is {self.delay!r}: expected a function from the attempt to seconds")
 

@@ -21,8 +21,8 @@ from cronsim import CronSim, CronSimError
 
 from windlass.core.errors import SettingsError
 
-Overlap: TypeAlias = Literal["skip", "allow"]
-"""what a tick does while the job of an earlier tick is unfinished: nothing, or enqueue another"""
+Overlap: TypeAlias = Literal["skip", "queue", "allow"]
+"""what a tick does while the job of an earlier tick is live: nothing, wait for it, or run beside it"""
 
 Missed: TypeAlias = Literal["latest", "all", "none"]
 """what becomes of ticks that passed while nobody looked: see `plan`"""

@@ -1,0 +1,83 @@
+"""windlass: durable background jobs on the database you already have."""
+
+from windlass.app import Windlass
+from windlass.client.calls import Bound, JobFunction
+from windlass.client.handle import Handle
+from windlass.core.context import Ctx
+from windlass.core.errors import (
+    DuplicateJob,
+    HandlerError,
+    HandlerExists,
+    HandlerNotFound,
+    JobError,
+    JobFailed,
+    JobNotFound,
+    JobTimeout,
+    LeaseLost,
+    LockHeld,
+    MoveRefused,
+    PayloadInvalid,
+    QueueFull,
+    SchemaMismatch,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+    TransactionRefused,
+    WindlassError,
+)
+from windlass.core.handler import Handler
+from windlass.core.history import Entry, Happened
+from windlass.core.job import Error, Job, Progress
+from windlass.core.limit import Limit
+from windlass.core.retry import Retry
+from windlass.core.schedule import Cron, cron
+from windlass.core.signals import Cancel, Reject, Signal, Snooze
+from windlass.core.status import Status
+from windlass.core.unique import Unique
+from windlass.stores.contract import Retention
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bound",
+    "Cancel",
+    "Cron",
+    "Ctx",
+    "DuplicateJob",
+    "Entry",
+    "Error",
+    "Handle",
+    "Handler",
+    "HandlerError",
+    "HandlerExists",
+    "HandlerNotFound",
+    "Happened",
+    "Job",
+    "JobError",
+    "JobFailed",
+    "JobFunction",
+    "JobNotFound",
+    "JobTimeout",
+    "LeaseLost",
+    "Limit",
+    "LockHeld",
+    "MoveRefused",
+    "PayloadInvalid",
+    "Progress",
+    "QueueFull",
+    "Reject",
+    "Retention",
+    "Retry",
+    "SchemaMismatch",
+    "SettingsError",
+    "Signal",
+    "Snooze",
+    "Status",
+    "StoreError",
+    "StoreUnavailable",
+    "TransactionRefused",
+    "Unique",
+    "Windlass",
+    "WindlassError",
+    "cron",
+]

@@ -1,0 +1,299 @@
+"""Windlass: what a user makes. It only composes registry, client and worker, and loads optional parts when asked."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+
+from windlass import settings as reading
+from windlass.blocking import Door
+from windlass.client.calls import Bound, JobFunction
+from windlass.client.client import Client
+from windlass.client.jobs import JobsRoom
+from windlass.client.options import Asked, lay_over
+from windlass.client.queues import QueuesRoom
+from windlass.client.schedules import SchedulesRoom
+from windlass.core.context import Ctx
+from windlass.core.draft import Options
+from windlass.core.errors import HandlerError, SettingsError
+from windlass.core.events import Event, Hub
+from windlass.core.handler import Declaration, Handler, declare, declare_instance
+from windlass.core.registry import Registry
+from windlass.core.retry import Retry
+from windlass.core.schedule import Cron
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import timedelta
+    from types import TracebackType
+    from typing import Self
+
+    from windlass.client.handle import Handle
+    from windlass.core.draft import Priority
+    from windlass.core.limit import Limit
+    from windlass.core.unique import Unique
+    from windlass.stores.contract import Store
+    from windlass.worker.worker import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D")
+
+
+class JobDecorator(Protocol):
+    """Turns a function into a job; a first parameter annotated `Ctx` is windlass's to fill in."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Ctx, P], Awaitable[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Ctx, P], R], /) -> JobFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+
+class Windlass:
+    """One application's jobs on one store: define them, enqueue them, look at them, run them.
+
+    `url` names the store; without one it is WINDLASS_URL, else a file `windlass.db` here. `namespace` prefixes every
+    table, collection or key, so that several applications can share a database. Making one connects to nothing: the
+    store opens at first use, or with `async with app:`, which also closes it.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        retention: Retention | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.settings = reading.load()
+        self.url = url or self.settings.url
+        self.namespace = reading.check_namespace(namespace or self.settings.namespace)
+        self.retention = retention or Retention()
+        self.registry = Registry()
+        self.hub = Hub()
+        self.defaults = Options(max_attempts=self.settings.max_attempts)
+        self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
+        self.store: Store = store or store_at(
+            self.url, namespace=self.namespace, synchronous=self.settings.synchronous
+        )
+        self.client = Client(self.store, self.registry, self.hub, self.defaults)
+        self.jobs = JobsRoom(self.client)
+        self.queues = QueuesRoom(self.client)
+        self.schedules = SchedulesRoom(self.client)
+        self._door: Door | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.client.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.close()
+
+    def close(self) -> None:
+        """End the thread that `enqueue_sync` started, if it did."""
+        door, self._door = self._door, None
+        if door is not None:
+            door.close()
+
+    def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
+        """Tell `listener` every event of this application (see `windlass.core.events`); call the result to stop."""
+        return self.hub.listen(listener)
+
+    # Defining.
+
+    @overload
+    def job(self, function: Callable[Concatenate[Ctx, P], Awaitable[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Awaitable[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Ctx, P], R], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = ...,
+        priority: Priority = ...,
+        retry: int | Retry | None = None,
+        timeout: float | timedelta | None = ...,
+        max_crashes: int = ...,
+        unique: str | Unique | None = None,
+        idempotent: bool | float | timedelta = ...,
+        limit: Limit | None = None,
+        tags: Sequence[str] = ...,
+        process: bool = False,
+        schedule: Cron | Sequence[Cron] | None = None,
+    ) -> JobDecorator: ...
+
+    def job(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        process: bool = False,
+        schedule: Cron | Sequence[Cron] | None = None,
+        **declared: Any,
+    ) -> Any:
+        """Declare a function as a handler. Its jobs are enqueued with its own parameters and run by any worker.
+
+        `async def` runs in the event loop, `def` in a thread, and with `process=True` in a process that is killed at its
+        timeout. Unique keys and limits may name the function's parameters: `unique="recount:{facility}"`.
+        """
+
+        def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
+            options, policy = self._declared(declared)
+            return self._add(
+                declare(
+                    function,
+                    name=name or function.__name__,
+                    options=options,
+                    policy=policy,
+                    process=process,
+                    schedules=_crons(schedule),
+                )
+            )
+
+        return decorate if function is None else decorate(function)
+
+    def add(self, handler: Handler[D, R] | type[Handler[D, R]]) -> JobFunction[[D], R]:
+        """Register a class handler: an instance, or the class when it needs no arguments."""
+        instance = self._instance(handler)
+        declared = dict(type(instance).declared)
+        name = declared.pop("name", None) or type(instance).__name__
+        schedules = _crons(declared.pop("schedule", None))
+        options, policy = self._declared(declared)
+        declaration = declare_instance(instance, name=name, options=options, policy=policy, schedules=schedules)
+        return cast("JobFunction[[D], R]", self._add(declaration))
+
+    def _instance(self, handler: Handler[D, R] | type[Handler[D, R]]) -> Handler[D, R]:
+        if not isinstance(handler, type):
+            return handler
+        try:
+            return handler()
+        except TypeError as error:
+            raise HandlerError(
+                f"{handler.__qualname__} cannot be made without arguments ({error}): add an instance instead"
+            ) from None
+
+    def _declared(self, declared: Mapping[str, Any]) -> tuple[Options, Retry]:
+        given = dict(declared)
+        retry = given.pop("retry", None)
+        policy = self.policy if retry is None else Retry.of(retry)
+        unknown = given.keys() - Asked.__annotations__.keys()
+        if unknown:
+            raise SettingsError(f"{', '.join(sorted(unknown))} cannot be declared: known are name, retry, process,"
+                                f" schedule, {', '.join(Asked.__annotations__)}")
+        options = lay_over(self.defaults, cast("Asked", {**given, "max_attempts": policy.attempts}))
+        return options, policy
+
+    def _add(self, declaration: Declaration) -> JobFunction[Any, Any]:
+        self.registry.add(declaration)
+        return JobFunction(self.client, self._blocking, declaration, declaration.options)
+
+    # Enqueueing.
+
+    @overload
+    async def enqueue(
+        self, job: type[Handler[D, R]], payload: D, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[R]: ...
+    @overload
+    async def enqueue(
+        self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[Any]: ...
+
+    async def enqueue(
+        self,
+        job: str | type[Handler[Any, Any]],
+        payload: Any = None,
+        /,
+        *,
+        tx: object | None = None,
+        **asked: Unpack[Asked],
+    ) -> Handle[Any]:
+        """Enqueue by name, with plain JSON values and no need for the handler here; or by a handler's class."""
+        draft, codec = self.client.draft_by_name(self._name_of(job), payload, asked)
+        return await self.client.enqueue(draft, codec, tx)
+
+    def enqueue_sync(
+        self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[Any]:
+        """The same from code without an event loop."""
+        draft, codec = self.client.draft_by_name(job, payload, asked)
+        joined = self.client.transaction(tx)
+        if joined is not None:
+            return self.client.enqueue_now(draft, codec, joined)
+        return self._blocking().enqueue(draft, codec)
+
+    async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
+        """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order."""
+        return await self.client.enqueue_many((self._draft(one) for one in jobs), tx)
+
+    @contextmanager
+    def within(self, tx: object) -> Iterator[None]:
+        """Let everything enqueued below join the caller's transaction."""
+        token = self.client.enter(tx)
+        try:
+            yield
+        finally:
+            self.client.leave(token)
+
+    def _draft(self, bound: Bound[Any]) -> Any:
+        declaration = self.registry.get(bound.type)
+        return self.client.draft(declaration, bound.payload_json, bound.options), declaration.codec
+
+    def _name_of(self, job: str | type[Handler[Any, Any]]) -> str:
+        return job if isinstance(job, str) else str(job.declared.get("name") or job.__name__)
+
+    def _blocking(self) -> Door:
+        if self._door is None:
+            self._door = Door(self.client)
+        return self._door
+
+    # Running.
+
+    def worker(
+        self,
+        *,
+        queues: Mapping[str, int] | Sequence[str] | None = None,
+        concurrency: int | None = None,
+        exclude: Sequence[str] = (),
+        lease: timedelta | None = None,
+        heartbeat: timedelta | None = None,
+        poll: timedelta | None = None,
+        grace: timedelta | None = None,
+        **more: Any,
+    ) -> Worker:
+        """A worker for this application's handlers; `async with` it, or await its `run()`."""
+        from windlass.worker.config import WorkerConfig  # noqa: PLC0415  # only a process that works loads the hands
+        from windlass.worker.worker import Worker  # noqa: PLC0415
+
+        config = WorkerConfig.of(
+            self.settings,
+            queues=queues,
+            concurrency=concurrency,
+            exclude=tuple(exclude),
+            lease=lease,
+            heartbeat=heartbeat,
+            poll=poll,
+            grace=grace,
+            retention=self.retention,
+            **more,
+        )
+        return Worker(self.client, config)
+
+
+def _crons(schedule: Cron | Sequence[Cron] | None) -> tuple[Cron, ...]:
+    if schedule is None:
+        return ()
+    return (schedule,) if isinstance(schedule, Cron) else tuple(schedule)

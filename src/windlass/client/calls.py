@@ -1,0 +1,121 @@
+"""Calls: a declared handler as its callers see it. `using()` takes options, `enqueue()` takes the job's arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+
+from windlass.client.options import Asked, lay_over
+from windlass.core.context import Ctx
+from windlass.core.draft import Draft, Options
+from windlass.core.job import Job
+from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.client.client import Client
+    from windlass.client.handle import Handle
+    from windlass.core.handler import Declaration
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[R_co]):
+    """A job not yet enqueued: a handler with its arguments, compared by what it would enqueue."""
+
+    type: str
+    payload_json: str
+    options: Options
+
+
+class JobFunction(Generic[P, R]):
+    """A handler, ready to be enqueued with the parameters and the result its function declares."""
+
+    def __init__(
+        self,
+        client: Client,
+        blocking: Callable[[], Any],
+        declaration: Declaration,
+        options: Options,
+        tx: object | None = None,
+    ) -> None:
+        self._client = client
+        self._blocking = blocking
+        self._options = options
+        self._tx = tx
+        self.declaration = declaration
+        self.__name__ = declaration.name
+        self.__doc__ = declaration.call.__doc__
+        self.__wrapped__ = declaration.call
+
+    @property
+    def name(self) -> str:
+        """The type stored on its jobs."""
+        return self.declaration.name
+
+    def using(self, tx: object | None = None, **asked: Unpack[Asked]) -> JobFunction[P, R]:
+        """The same handler with other options for what is enqueued next; `tx` joins the caller's transaction."""
+        options = lay_over(self._options, asked)
+        return JobFunction(self._client, self._blocking, self.declaration, options, tx if tx is not None else self._tx)
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """The job these arguments make, checked but not enqueued."""
+        return Bound(self.declaration.name, self.declaration.codec.encode(args, kwargs), self._options)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Enqueue a job; returns when it is durable. A duplicate gives the handle of the job already there."""
+        return await self._client.enqueue(self._draft(args, kwargs), self.declaration.codec, self._tx)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """The same from code without an event loop; inside a transaction it runs on this very thread."""
+        draft, codec = self._draft(args, kwargs), self.declaration.codec
+        tx = self._client.transaction(self._tx)
+        if tx is not None:
+            return self._client.enqueue_now(draft, codec, tx)
+        handle: Handle[R] = self._blocking().enqueue(draft, codec)
+        return handle
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run the handler here and now without a store, as a test would: what it returns or raises is the caller's.
+
+        An `async def` handler gives its coroutine to await.
+        """
+        declaration = self.declaration
+        payload_json = declaration.codec.encode(args, kwargs)
+        arguments = declaration.codec.decode(payload_json)
+        first = (_detached(declaration, payload_json),) if declaration.wants_ctx else ()
+        return declaration.call(*first, **arguments)
+
+    def _draft(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
+        return self._client.draft(self.declaration, self.declaration.codec.encode(args, kwargs), self._options)
+
+    def __repr__(self) -> str:
+        return f"<job {self.declaration.name} from {self.declaration.source}>"
+
+
+def _detached(declaration: Declaration, payload_json: str) -> Ctx:
+    never = datetime(1970, 1, 1, tzinfo=UTC)
+    options = declaration.options
+    job = Job(
+        id="00000000-0000-7000-8000-000000000000",
+        type=declaration.name,
+        queue=options.queue,
+        payload_json=payload_json,
+        status=Status.PROCESSING,
+        priority=options.priority,
+        run_at=never,
+        attempts=1,
+        max_attempts=options.max_attempts,
+        crashes=0,
+        max_crashes=options.max_crashes,
+        timeout=options.timeout,
+        created_at=never,
+        updated_at=never,
+        queued_at=never,
+    )
+    return Ctx(job, lambda _: None, lambda: False)

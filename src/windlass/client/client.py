@@ -1,0 +1,168 @@
+"""The client: one store, one registry, one way from a draft to a handle."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from windlass.client.enqueueing import Coalescer, Ids
+from windlass.client.handle import Handle
+from windlass.client.options import Asked, lay_over
+from windlass.core.draft import Draft, Options
+from windlass.core.errors import DuplicateJob, QueueFull
+from windlass.core.events import Hub, JobEnqueued
+from windlass.core.handler import make_draft
+from windlass.core.keys import check_name
+from windlass.core.payload import canonical
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from windlass.core.handler import Declaration
+    from windlass.core.payload import Codec
+    from windlass.core.registry import Registry
+    from windlass.stores.contract import Store
+
+T = TypeVar("T")
+BULK = 1000
+"""how many jobs of an `enqueue_many` go to the store in one step"""
+
+
+class Client:
+    """Enqueues and looks. Opens its store at first use; `close` lets go of it."""
+
+    def __init__(self, store: Store, registry: Registry, hub: Hub, defaults: Options) -> None:
+        self.store = store
+        self.registry = registry
+        self.hub = hub
+        self.defaults = defaults
+        self.ids = Ids()
+        self._ambient: ContextVar[object | None] = ContextVar("windlass_tx", default=None)
+        self._opening = asyncio.Lock()
+        self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._coalescer: Coalescer | None = None
+
+    async def open(self) -> None:
+        """Open the store, once for every `close`."""
+        self._users += 1
+        try:
+            await self.ready()
+        except BaseException:
+            self._users -= 1
+            raise
+
+    async def close(self) -> None:
+        """Finish what is being enqueued and close the store when nobody else uses it."""
+        self._users -= 1
+        if self._users <= 0 and self._coalescer is not None:
+            coalescer, self._coalescer, self._loop, self._users = self._coalescer, None, None, 0
+            await coalescer.close()
+            await self.store.close()
+
+    async def ready(self) -> Store:
+        """The store, open."""
+        if self._coalescer is None:
+            async with self._opening:
+                if self._coalescer is None:
+                    await self.store.open()
+                    self._loop = asyncio.get_running_loop()
+                    self._coalescer = Coalescer(self.store.jobs.insert)
+        return self.store
+
+    def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
+        """A job of a handler that is registered here."""
+        return declaration.draft(self.ids(), payload_json, options)
+
+    def draft_by_name(self, name: str, payload: Any, asked: Asked) -> tuple[Draft, Codec | None]:
+        """A job of any type; its payload is checked where its handler is known here."""
+        check_name(name, "the type")
+        if name in self.registry:
+            declaration = self.registry.get(name)
+            text = declaration.codec.encode_plain(payload)
+            return self.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec
+        text = canonical({} if payload is None else payload, name)
+        return make_draft(name, self.ids(), text, lay_over(self.defaults, asked), templated=False), None
+
+    def transaction(self, tx: object | None) -> object | None:
+        """The caller's transaction: the one given, else the one of the surrounding `within`."""
+        return tx if tx is not None else self._ambient.get()
+
+    def enter(self, tx: object) -> Any:
+        """Make `tx` the ambient transaction; give what is returned to `leave`."""
+        return self._ambient.set(tx)
+
+    def leave(self, token: Any) -> None:
+        """End the ambient transaction."""
+        self._ambient.reset(token)
+
+    async def enqueue(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
+        """Insert one job; returns when it is durable, or inside the caller's transaction."""
+        tx = self.transaction(tx)
+        if tx is not None:
+            [verdict] = await self.store.jobs.insert([draft], tx)
+        else:
+            await self.ready()
+            verdict = await self._shared(draft)
+        return self.handle(draft, verdict, codec)
+
+    async def _shared(self, draft: Draft) -> Inserted:
+        if self._coalescer is not None and asyncio.get_running_loop() is self._loop:
+            return await self._coalescer.put(draft)
+        [verdict] = await self.store.jobs.insert([draft])
+        return verdict
+
+    def enqueue_now(self, draft: Draft, codec: Codec | None, tx: object) -> Handle[Any]:
+        """Insert one job inside a synchronous transaction, on this thread."""
+        [verdict] = self.store.jobs.insert_now([draft], tx)
+        return self.handle(draft, verdict, codec)
+
+    async def enqueue_many(
+        self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
+    ) -> list[Handle[Any]]:
+        """Insert many jobs in steps of a thousand, each durable as a whole."""
+        tx = self.transaction(tx)
+        if tx is None:
+            await self.ready()
+        handles: list[Handle[Any]] = []
+        batch: list[tuple[Draft, Codec | None]] = []
+        for one in drafts:
+            batch.append(one)
+            if len(batch) >= BULK:
+                handles += await self._insert_batch(batch, tx)
+                batch = []
+        return handles + await self._insert_batch(batch, tx) if batch else handles
+
+    async def _insert_batch(
+        self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None
+    ) -> list[Handle[Any]]:
+        verdicts = await self.store.jobs.insert([draft for draft, _ in batch], tx)
+        return [
+            self.handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)
+        ]
+
+    def handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
+        """What the caller gets for a verdict: a handle, or the error it asked for."""
+        match verdict:
+            case Created(job_id) | Replaced(job_id):
+                created = isinstance(verdict, Created)
+            case Duplicate(job_id, key):
+                if draft.options.on_conflict == "raise":
+                    raise DuplicateJob(job_id, key)
+                created = False
+            case Full(queue, depth):
+                raise QueueFull(queue, depth)
+        if not self.hub.silent:
+            self.hub.tell(JobEnqueued(job_id, draft.type, draft.options.queue, created))
+        return Handle(self, job_id, created=created, codec=codec)
+
+    @asynccontextmanager
+    async def changes(self) -> AsyncIterator[asyncio.Event]:
+        """An event that is set whenever something may have changed in the store."""
+        store = await self.ready()
+        changed = asyncio.Event()
+        async with store.notices.subscribe(changed.set):
+            yield changed

@@ -1,0 +1,148 @@
+"""`app.jobs`: look at jobs and operate on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from windlass.client.handle import Handle
+from windlass.core.draft import Draft, Options, check_id
+from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
+from windlass.core.status import Status
+from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.client.client import Client
+    from windlass.core.history import Entry
+    from windlass.core.job import Job
+
+MOST_ON_A_PAGE = 1000
+
+
+class Search(TypedDict, total=False):
+    """Which jobs; every field given must match."""
+
+    status: Status | str | None
+    type: str | None
+    queue: str | None
+    user: str | None
+    entity: tuple[str, str | int] | None
+    correlation: str | None
+    schedule: str | None
+    parent: str | None
+
+
+class JobsRoom:
+    """Looking at jobs and operating on them, by id or by what they are about."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def get(self, job_id: str) -> Job:
+        """The job; JobNotFound when there is none."""
+        store = await self._client.ready()
+        [found] = await store.views.get([check_id(job_id)])
+        if found is None:
+            raise JobNotFound(job_id)
+        return found
+
+    async def find(self, *, limit: int = 50, after: str | None = None, **search: Unpack[Search]) -> Page:
+        """Jobs that match, newest first; `after=page.next` gives the next page."""
+        if not 1 <= limit <= MOST_ON_A_PAGE:
+            raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
+        store = await self._client.ready()
+        return await store.views.find(_filter(search), limit, None if after is None else check_id(after))
+
+    async def count(self, **search: Unpack[Search]) -> Count:
+        """How many match, counted up to 100,000."""
+        store = await self._client.ready()
+        return await store.views.count(_filter(search))
+
+    async def history(self, job_id: str) -> list[Entry]:
+        """Everything that happened to the job, oldest first; JobNotFound when there is none."""
+        store = await self._client.ready()
+        entries = await store.views.history(check_id(job_id))
+        if not entries:
+            raise JobNotFound(job_id)
+        return entries
+
+    async def about(self, name: str, entity_id: str | int) -> Sequence[Job]:
+        """Every job about one thing of the application, oldest first (the newest thousand)."""
+        page = await self.find(entity=(name, entity_id), limit=MOST_ON_A_PAGE)
+        return page.jobs[::-1]
+
+    async def of(self, *, correlation: str) -> Sequence[Job]:
+        """Every job of one correlation, oldest first (the newest thousand)."""
+        page = await self.find(correlation=correlation, limit=MOST_ON_A_PAGE)
+        return page.jobs[::-1]
+
+    async def cancel(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> bool:
+        """Cancel: true when it is cancelled now, false when its worker was asked to stop it."""
+        answer = await self._operate(job_id, Action.CANCEL, actor, reason, "cancelled")
+        return answer.verdict is Operated.DONE
+
+    async def retry(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
+        """Queue a finished, scheduled or retrying job now; a finished one starts with fresh attempts."""
+        await self._operate(job_id, Action.RETRY, actor, reason, "queued")
+
+    async def delete(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
+        """Remove a job that is not processing, with its history."""
+        await self._operate(job_id, Action.DELETE, actor, reason, "deleted")
+
+    async def replay(self, job_id: str) -> Handle[Any]:
+        """Enqueue a finished job's work again as a new job that names the old one."""
+        job = await self.get(job_id)
+        if not job.status.finished:
+            raise MoveRefused(job.id, job.status, "replayed")
+        draft = Draft(id=self._client.ids(), type=job.type, payload_json=job.payload_json, options=_again(job))
+        return await self._client.enqueue(draft, None)
+
+    async def _operate(
+        self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str
+    ) -> Answer:
+        store = await self._client.ready()
+        [answer] = await store.jobs.operate([Order(id=check_id(job_id), action=action, actor=actor, reason=reason)])
+        if answer.verdict is Operated.MISSING:
+            raise JobNotFound(job_id)
+        if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
+            raise DuplicateJob(answer.holder, "unique key of the job")
+        if answer.verdict is Operated.REFUSED and answer.status is not None:
+            raise MoveRefused(job_id, answer.status, wanted)
+        return answer
+
+
+def _again(job: Job) -> Options:
+    return Options(
+        queue=job.queue,
+        priority=job.priority,
+        max_attempts=job.max_attempts,
+        max_crashes=job.max_crashes,
+        timeout=job.timeout,
+        replay_of=job.id,
+        parent_id=job.parent_id,
+        correlation_id=job.correlation_id,
+        user_id=job.user_id,
+        entity_name=job.entity_name,
+        entity_id=job.entity_id,
+        tags=job.tags,
+        metadata_json=job.metadata_json,
+    )
+
+
+def _filter(search: Search) -> Filter:
+    status = search.get("status")
+    if isinstance(status, str) and status not in Status.__members__.values():
+        raise SettingsError(f"status is {status!r}: expected one of {', '.join(Status)}")
+    entity = search.get("entity")
+    return Filter(
+        status=None if status is None else Status(status),
+        type=search.get("type"),
+        queue=search.get("queue"),
+        user_id=search.get("user"),
+        entity_name=None if entity is None else str(entity[0]),
+        entity_id=None if entity is None else str(entity[1]),
+        correlation_id=search.get("correlation"),
+        schedule=search.get("schedule"),
+        parent_id=search.get("parent"),
+    )

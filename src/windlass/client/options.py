@@ -1,0 +1,85 @@
+"""What a caller may ask for with `using()`, and how it is laid over a handler's own options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from windlass.core.draft import Options, Priority, as_priority
+from windlass.core.errors import SettingsError
+from windlass.core.payload import canonical
+from windlass.core.signals import as_duration
+from windlass.core.unique import OnConflict, Unique, idempotency_window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from windlass.core.limit import Limit
+
+_PAIR = 2
+
+
+class Asked(TypedDict, total=False):
+    """The options of one enqueue; what is left out stays as the handler declared it."""
+
+    delay: float | timedelta | None
+    at: datetime | None
+    priority: Priority
+    queue: str
+    max_attempts: int
+    max_crashes: int
+    timeout: float | timedelta | None
+    unique: str | Unique | None
+    on_conflict: OnConflict
+    longest_wait: float | timedelta | None
+    idempotent: bool | float | timedelta
+    limit: Limit | None
+    user: str | None
+    entity: tuple[str, str | int] | None
+    correlation: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any] | None
+
+
+def lay_over(base: Options, asked: Asked) -> Options:
+    """The handler's options with what the caller asked for in their place."""
+    changed: dict[str, Any] = {}
+    for name, value in asked.items():
+        _read_one(name, value, changed)
+    return replace(base, **changed) if changed else base
+
+
+def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
+    match name:
+        case "delay" | "longest_wait" | "timeout":
+            into[name] = None if value is None else as_duration(value, name)
+        case "at":
+            into["run_at"] = value
+        case "priority":
+            into[name] = as_priority(value)
+        case "unique":
+            into[name] = Unique.of(value)
+        case "idempotent":
+            into["idempotency_window"] = idempotency_window(value)
+        case "user" | "correlation":
+            into[f"{name}_id"] = None if value is None else str(value)
+        case "entity":
+            into["entity_name"], into["entity_id"] = _entity(value)
+        case "tags":
+            into[name] = tuple(value)
+        case "metadata":
+            into["metadata_json"] = None if value is None else canonical(dict(value), "metadata")
+        case "queue" | "max_attempts" | "max_crashes" | "on_conflict" | "limit":
+            into[name] = value
+        case _:
+            raise SettingsError(f"{name} is not an option: known are {', '.join(Asked.__annotations__)}")
+
+
+def _entity(value: object) -> tuple[str | None, str | None]:
+    if value is None:
+        return None, None
+    if isinstance(value, tuple) and len(value) == _PAIR:
+        return str(value[0]), str(value[1])
+    raise SettingsError(f'entity is {value!r}: expected a pair such as ("order", 42)')

@@ -1,0 +1,1 @@
+"""Upkeep that any worker may do safely at any time: promote, rescue, schedule, prune."""

@@ -1,0 +1,52 @@
+"""Promoting: scheduled and retrying jobs that are due go to their queues, as close to their time as the store tells."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from windlass.core.events import ChoreDone, Hub
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.stores.contract import Store
+
+AT_ONCE = 500
+_LEAST = 0.05  # seconds between two looks, however many notices come
+
+
+class Promoting:
+    """The loop that wakes for the next due time."""
+
+    def __init__(self, store: Store, hub: Hub, poll: float, promoted: Callable[[], None]) -> None:
+        self._store, self._hub, self._poll, self._promoted = store, hub, poll, promoted
+        self._steady = Steady(hub, "promote")
+        self.wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Promote until cancelled."""
+        while True:
+            self.wake.clear()
+            await self._wait(await self.once())
+
+    async def once(self) -> float:
+        """Promote what is due; how long until something may be due again."""
+        done = await self._steady.attempt(lambda: self._store.jobs.promote(AT_ONCE))
+        if done is None:
+            return 0.0
+        if done.promoted or done.unblocked:
+            self._promoted()
+            self._hub.tell(ChoreDone("promote", done.promoted + done.unblocked))
+        if done.promoted >= AT_ONCE:
+            return 0.0
+        return self._poll if done.next_due is None else min(self._poll, done.next_due.total_seconds())
+
+    async def _wait(self, seconds: float) -> None:
+        least = min(seconds, _LEAST)
+        await asyncio.sleep(least)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - least):
+                await self.wake.wait()

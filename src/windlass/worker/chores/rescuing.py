@@ -1,0 +1,41 @@
+"""Rescuing: jobs whose worker died come back when their lease has expired."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from windlass.core.events import ChoreDone, Hub
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.stores.contract import Store
+
+AT_ONCE = 100
+
+
+class Rescuing:
+    """The loop that looks for expired leases; every worker runs it, at its own moment."""
+
+    def __init__(self, store: Store, hub: Hub, interval: float, rescued: Callable[[], None]) -> None:
+        self._store, self._hub, self._interval, self._rescued = store, hub, interval, rescued
+        self._steady = Steady(hub, "rescue")
+
+    async def run(self) -> None:
+        """Rescue until cancelled."""
+        while True:
+            await self.once()
+            await asyncio.sleep(self._interval * random.uniform(0.7, 1.0))
+
+    async def once(self) -> None:
+        """Rescue everything that has expired by now."""
+        while True:
+            found = await self._steady.attempt(lambda: self._store.jobs.rescue(AT_ONCE))
+            if found:
+                self._rescued()
+                self._hub.tell(ChoreDone("rescue", len(found)))
+            if found is None or len(found) < AT_ONCE:
+                return

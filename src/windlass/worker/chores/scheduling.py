@@ -1,0 +1,128 @@
+"""Scheduling: ticks that have come become jobs. Any number of workers may do it: the store lets one fire each tick."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from windlass.core.draft import Draft, Options
+from windlass.core.events import Hub, TickFired
+from windlass.core.schedule import plan
+from windlass.stores.contract import Fired, Firing, Schedule
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from windlass.core.registry import Registry
+    from windlass.stores.contract import Store
+
+
+class Scheduling:
+    """The loop that sleeps until the next tick of any schedule."""
+
+    def __init__(
+        self,
+        store: Store,
+        hub: Hub,
+        registry: Registry,
+        defaults: Options,
+        poll: float,
+        fired: Callable[[], None],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store, self._hub, self._registry, self._defaults = store, hub, registry, defaults
+        self._poll, self._fired, self._new_id = poll, fired, new_id
+        self._steady = Steady(hub, "schedule")
+        self.wake = asyncio.Event()
+
+    async def declare(self) -> None:
+        """Put the schedules that handlers declare in code."""
+        now = await self._store.now()
+        await self._store.schedules.put(self._declared(now))
+
+    async def run(self) -> None:
+        """Fire until cancelled."""
+        while True:
+            self.wake.clear()
+            seconds = await self._steady.attempt(self.once)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(self._poll, self._poll if seconds is None else seconds)):
+                    await self.wake.wait()
+
+    async def once(self) -> float:
+        """Fire what is due; how long until the next tick."""
+        schedules = [one for one in await self._store.schedules.list() if one.paused_at is None]
+        now = await self._store.now()
+        due = [one for one in schedules if one.next_tick <= now]
+        for one in due:
+            await self._fire(one, now)
+        if due:
+            return 0.0
+        waits = [(one.next_tick - now).total_seconds() for one in schedules]
+        return max(0.001, min(waits, default=self._poll))
+
+    async def _fire(self, schedule: Schedule, now: datetime) -> None:
+        firings = self._firings(schedule, now)
+        answers = await self._store.schedules.fire(firings)
+        for firing, answer in zip(firings, answers, strict=True):
+            if answer in (Fired.FIRED, Fired.SKIPPED, Fired.MISSED):
+                made = firing.draft.id if firing.draft is not None and answer is Fired.FIRED else None
+                self._hub.tell(TickFired(schedule.name, firing.expected.isoformat(), made))
+        if Fired.FIRED in answers:
+            self._fired()
+
+    def _firings(self, schedule: Schedule, now: datetime) -> list[Firing]:
+        told = plan(schedule.cron, schedule.next_tick, now)
+        ticks = [*told.fire, told.next]
+        firings = [
+            self._firing(schedule, tick, following) for tick, following in zip(ticks, ticks[1:], strict=False)
+        ]
+        if told.missed_since is not None:
+            # The missed ones are accounted for in one step from the oldest of them to the first that is made up for.
+            missed = Firing(name=schedule.name, expected=schedule.next_tick, next_tick=ticks[0], draft=None)
+            firings.insert(0, missed)
+        return firings
+
+    def _firing(self, schedule: Schedule, tick: datetime, following: datetime) -> Firing:
+        return Firing(
+            name=schedule.name,
+            expected=tick,
+            next_tick=following,
+            draft=self._draft(schedule, tick),
+            unless_live=schedule.cron.overlap == "skip",
+        )
+
+    def _draft(self, schedule: Schedule, tick: datetime) -> Draft:
+        known = schedule.type in self._registry
+        options = self._registry.get(schedule.type).options if known else self._defaults
+        # overlap="queue": the next waits as blocked until the one before has ended.
+        alone = schedule.cron.overlap == "queue"
+        return Draft(
+            id=self._new_id(),
+            type=schedule.type,
+            payload_json=schedule.payload_json,
+            options=replace(
+                options, queue=schedule.queue, schedule=schedule.name, tick=tick, delay=None, run_at=None, unique=None
+            ),
+            limit_key=f"schedule:{schedule.name}" if alone else None,
+            limit=1 if alone else None,
+        )
+
+    def _declared(self, now: datetime) -> list[Schedule]:
+        return [
+            Schedule(
+                name=one.name if number == 0 else f"{one.name}#{number + 1}",
+                cron=cron,
+                type=one.name,
+                payload_json=one.codec.encode((), {}),
+                queue=one.options.queue,
+                next_tick=cron.after(now),
+                declared=True,
+            )
+            for one in self._registry
+            for number, cron in enumerate(one.schedules)
+        ]

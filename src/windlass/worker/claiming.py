@@ -1,0 +1,91 @@
+"""Claiming: as many jobs as there are free slots, in one call, woken by notice, by the next due time, or by poll."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from windlass.stores.contract import Want
+from windlass.worker.slots import Running
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.events import Hub
+    from windlass.core.job import Job
+    from windlass.core.registry import Registry
+    from windlass.stores.contract import Store
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.slots import Slots
+
+
+class Claiming:
+    """The loop that fills free slots."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: WorkerConfig,
+        registry: Registry,
+        slots: Slots,
+        hub: Hub,
+        start: Callable[[Running], None],
+    ) -> None:
+        self._store, self._config, self._registry, self._slots = store, config, registry, slots
+        self._start = start
+        self._steady = Steady(hub, "claim")
+        self.wake = asyncio.Event()
+        self.types = frozenset(one.name for one in registry) - set(config.exclude)
+        self.empty = False
+        """whether the last claim found less than it asked for"""
+        self.stopping = False
+
+    def stop(self) -> None:
+        """Claim no more."""
+        self.stopping = True
+        self.wake.set()
+        self._slots.freed.set()
+
+    async def run(self) -> None:
+        """Claim until stopped."""
+        while not self.stopping:
+            self._slots.freed.clear()
+            room, by_queue = self._slots.free()
+            if room < 1:
+                await self._slots.freed.wait()
+                continue
+            self.wake.clear()
+            want = Want(
+                worker_id=self._config.worker_id,
+                n=room,
+                lease=self._config.lease,
+                queues=by_queue,
+                types=self.types,
+            )
+            before = time.monotonic()
+            jobs = await self._steady.attempt(lambda want=want: self._store.jobs.claim(want))  # type: ignore[misc]  # bound per turn
+            if jobs is None:
+                continue
+            self._begin(jobs, before)
+            self.empty = len(jobs) < room
+            if self.empty:
+                await self._wait()
+
+    def _begin(self, jobs: list[Job], before: float) -> None:
+        valid_until = before + self._config.lease.total_seconds()
+        get = self._registry.get
+        for job in jobs:
+            running = Running(job, get(job.type), valid_until)
+            self._slots.take(running)
+            self._start(running)
+
+    async def _wait(self) -> None:
+        # Spread the polls of many workers that started together.
+        poll = self._config.poll.total_seconds() * random.uniform(0.8, 1.0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(poll):
+                await self.wake.wait()

@@ -1,0 +1,87 @@
+"""What one worker is told to do, checked before it starts."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.errors import SettingsError
+from windlass.core.keys import check_name
+from windlass.stores.contract import Retention
+
+if TYPE_CHECKING:
+    from windlass.settings import Settings
+
+_MOST_SLOTS = 10_000
+
+
+def new_worker_id() -> str:
+    """Host, process and a part that is new at every start: a restarted process is another worker."""
+    return f"{socket.gethostname()[:100]}/{os.getpid()}/{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """One worker's settings."""
+
+    worker_id: str = field(default_factory=new_worker_id)
+    queues: Mapping[str, int] | None = None
+    """slots by queue; None consumes every queue"""
+    concurrency: int = 20
+    exclude: tuple[str, ...] = ()
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    poll: timedelta = timedelta(seconds=5)
+    rescue: timedelta = timedelta(seconds=5)
+    grace: timedelta = timedelta(seconds=30)
+    retention: Retention = field(default_factory=Retention)
+    drain: bool = False
+    """stop when nothing is due"""
+    max_jobs: int | None = None
+    """stop after so many jobs, for a supervisor to start a fresh process"""
+    max_memory_mb: int | None = None
+    """the same once the process is larger than this"""
+    max_stuck: int | None = None
+    """the same once so many threads are stuck"""
+
+    @staticmethod
+    def of(settings: Settings, *, queues: Mapping[str, int] | Sequence[str] | None, **given: Any) -> WorkerConfig:
+        """Lay what was given in code over the settings from outside."""
+        told = {name: value for name, value in given.items() if value is not None}
+        for name in ("concurrency", "lease", "heartbeat", "poll", "rescue", "grace"):
+            told.setdefault(name, getattr(settings, name))
+        if isinstance(queues, Mapping):
+            told["queues"] = dict(queues)
+            told["concurrency"] = given.get("concurrency") or max(1, sum(queues.values()))
+        elif queues is not None:
+            if isinstance(queues, str):
+                raise SettingsError(f"queues is the text {queues!r}: expected a list of names, or names with their slots")
+            told["queues"] = dict.fromkeys(queues, told["concurrency"])
+        unknown = told.keys() - WorkerConfig.__dataclass_fields__.keys()
+        if unknown:
+            raise SettingsError(f"{', '.join(sorted(unknown))} is no setting of a worker: known are"
+                                f" {', '.join(WorkerConfig.__dataclass_fields__)}")
+        return WorkerConfig(**told)
+
+    def __post_init__(self) -> None:
+        """Refuse settings under which leases could not hold."""
+        if not 1 <= self.concurrency <= _MOST_SLOTS:
+            raise SettingsError(f"concurrency is {self.concurrency}: expected 1 to {_MOST_SLOTS}")
+        for name, slots in (self.queues or {}).items():
+            check_name(name, "the queue")
+            if not 1 <= slots <= _MOST_SLOTS:
+                raise SettingsError(f"queue {name!r} has {slots} slots: expected 1 to {_MOST_SLOTS}")
+        if self.queues is not None and not self.queues:
+            raise SettingsError("queues is empty: name at least one, or leave it out to consume all")
+        for name in ("lease", "heartbeat", "poll", "rescue"):
+            if getattr(self, name) <= timedelta(0):
+                raise SettingsError(f"{name} is {getattr(self, name)}: expected more than 0")
+        if self.heartbeat * 2 > self.lease:
+            raise SettingsError(
+                f"heartbeat is {self.heartbeat} and lease {self.lease}: the lease must last two heartbeats at least"
+            )

@@ -1,0 +1,128 @@
+"""Execution: run one claimed job and say how it ended, as a pipeline of small steps over one value."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Protocol
+
+from windlass.core.context import Ctx, enter
+from windlass.core.errors import PayloadInvalid
+from windlass.core.job import Error
+from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
+from windlass.core.retry import Retry
+from windlass.core.signals import Cancel, Reject, Snooze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.handler import Declaration
+    from windlass.core.job import Progress
+    from windlass.worker.slots import Running
+
+LONGEST_MESSAGE = 4_000
+LONGEST_TRACEBACK = 32_000
+
+
+class ProcessDied(Exception):  # noqa: N818  # a fact about a process, not an error of ours
+    """The process a job ran in ended before the job did."""
+
+
+class RemoteFailure(Exception):  # noqa: N818  # carries what another process already put into words
+    """An outcome that a job's own process has decided, as data."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+class Runner(Protocol):
+    """Where a handler's body runs."""
+
+    async def run(self, running: Running, ctx: Ctx) -> str:
+        """Run the handler to its end and give its result as JSON; raise what it raised."""
+        ...
+
+
+async def execute(running: Running, runner: Runner, report: Callable[[Running, Progress], None]) -> Outcome:
+    """Run the job; whatever it does, an outcome comes of it."""
+    ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled)
+    enter(ctx)
+    try:
+        return Succeeded(await runner.run(running, ctx))
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything; the worker lives on
+        return classify(running, error)
+
+
+def classify(running: Running, error: BaseException) -> Outcome:
+    """What an exception out of a handler means for its job."""
+    match error:
+        case asyncio.CancelledError():
+            return _stopped(running, error)
+        case RemoteFailure():
+            return error.outcome
+        case ProcessDied():
+            return _stopped(running, error) if running.reason else Crashed(str(error))
+        case PayloadInvalid():
+            # Trying again would give the same: the payload or the result does not fit.
+            return Failed(described(error), again=False)
+        case _:
+            return outcome_of(running.declaration, error)
+
+
+def outcome_of(declaration: Declaration, error: BaseException) -> Outcome:
+    """What a handler's own exception or signal asks for; also used inside a job's own process."""
+    match error:
+        case Snooze():
+            return Snoozed(error.for_, error.reason)
+        case Cancel():
+            return Cancelled(error.reason)
+        case Reject():
+            return Failed(Error(type="Reject", message=clean(error.reason, LONGEST_MESSAGE)), again=False)
+        case Retry():
+            cause = error.__cause__ or error.__context__
+            told = described(cause) if cause is not None else Error(type="Retry", message="asked to be tried again")
+            return Failed(told, again=True, after=error.asked)
+        case _:
+            return Failed(described(error), again=declaration.policy.allows(error))
+
+
+def _stopped(running: Running, error: BaseException) -> Outcome:
+    match running.reason:
+        case "timeout":
+            return Failed(timed_out(running))
+        case "cancel":
+            return Cancelled("cancelled on request")
+        case "shutdown" | "fence":
+            return Released("the worker is stopping")
+        case None:
+            # Nobody here stopped it: the handler cancelled itself, or something it awaited was cancelled.
+            return Failed(described(error), again=True)
+
+
+def timed_out(running: Running) -> Error:
+    """The error of a job that ran past its timeout."""
+    return Error(type="JobTimeout", message=f"ran longer than its timeout of {running.job.timeout}")
+
+
+def described(error: BaseException) -> Error:
+    """An exception as text; one that cannot even be printed is still told of."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        message = str(error)
+    except BaseException as broken:  # noqa: BLE001  # its __str__ is the user's code and may raise anything
+        message = f"(its message cannot be read: __str__ raised {type(broken).__name__})"
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except BaseException:  # noqa: BLE001  # the same: formatting calls __str__ again
+        trace = "".join(traceback.format_tb(error.__traceback__))
+    return Error(type=name, message=clean(message, LONGEST_MESSAGE), traceback=clean(trace, LONGEST_TRACEBACK, tail=True))
+
+
+def clean(text: str, longest: int, *, tail: bool = False) -> str:
+    """Text that every store keeps alike: no NUL, no lone surrogates, not longer than `longest`."""
+    safe = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if len(safe) <= longest:
+        return safe
+    return f"… {safe[-longest:]}" if tail else f"{safe[:longest]} …"

@@ -1,0 +1,155 @@
+"""Leasing: every lease is extended in one call, from a thread with its own loop and its own store, so that a blocked
+event loop cannot lose leases. Before a lease that could not be extended can expire, its job is given up here."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from windlass.core.errors import StoreError
+from windlass.core.events import Hub, JobFenced, LoopBlocked
+from windlass.stores.contract import Lease
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from windlass.stores.contract import Store, WorkerInfo
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.slots import Running, Slots
+
+_BLOCKED = 1.0  # seconds the loop may stand still before that is told
+_TICK = 0.25
+
+
+class Leasing:
+    """Keeps leases and the worker's own row alive until told to stop, which comes last of all."""
+
+    def __init__(
+        self, store: Store, config: WorkerConfig, slots: Slots, hub: Hub, describe: Callable[[], WorkerInfo]
+    ) -> None:
+        self._origin, self._config, self._slots, self._hub = store, config, slots, hub
+        self._describe = describe
+        self._stop = threading.Event()
+        self._opened: asyncio.Future[None] | None = None
+        self._thread: threading.Thread | None = None
+        self._answered = time.monotonic()
+        self.lag = 0.0
+
+    async def start(self) -> None:
+        """Start the thread; returns once its store is open."""
+        self._loop = asyncio.get_running_loop()
+        self._opened = self._loop.create_future()
+        self._thread = threading.Thread(target=self._serve, name="windlass-leasing", daemon=True)
+        self._thread.start()
+        await self._opened
+
+    async def close(self) -> None:
+        """Stop extending and forget the worker's row."""
+        self._stop.set()
+        while self._thread is not None and self._thread.is_alive():
+            await asyncio.sleep(0.002)
+
+    def _serve(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        store = self._origin.sibling()
+        try:
+            await store.open()
+        except BaseException as error:  # noqa: BLE001  # told to whoever started us
+            self.in_loop(self._set_opened, error)
+            return
+        self.in_loop(self._set_opened, None)
+        try:
+            await self._keep(store)
+        finally:
+            with suppress(StoreError):
+                await store.workers.forget([self._config.worker_id])
+            await store.close()
+
+    def _set_opened(self, error: BaseException | None) -> None:
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_exception(error) if error else self._opened.set_result(None)
+
+    async def _keep(self, store: Store) -> None:
+        heartbeat = self._config.heartbeat.total_seconds()
+        steady = Steady(self._hub, "extend leases")
+        due = 0.0
+        while not self._stop.is_set():
+            now = time.monotonic()
+            self._watch_loop(now)
+            if now >= due:
+                due = now + heartbeat * random.uniform(0.9, 1.0)
+                if not await self._within_lease(self._beat(store, steady)):
+                    due = now  # try again at once: a lease has only so many heartbeats
+            self._fence()
+            await asyncio.sleep(min(_TICK, heartbeat / 4))
+
+    async def _within_lease(self, call: Awaitable[bool]) -> bool:
+        # A store that neither answers nor refuses must not keep the fence from closing.
+        try:
+            async with asyncio.timeout(self._config.lease.total_seconds() / 3):
+                return await call
+        except TimeoutError:
+            return False
+
+    async def _beat(self, store: Store, steady: Steady) -> bool:
+        held = list(self._slots.running.values())
+        before = time.monotonic()
+        leases = [Lease(one.job.id, one.job.lease_token) for one in held]
+        found = await steady.attempt(
+            lambda: store.jobs.extend(self._config.worker_id, leases, self._config.lease)
+        )
+        if found is None:
+            return False
+        for one in held:
+            if one.job.id in found.lost:
+                # Settled a moment ago, or taken by the rescuer: in either case no longer ours to keep.
+                if one.job.id in self._slots.running and not one.ended:
+                    self.in_loop(self._give_up, one)
+            else:
+                one.valid_until = before + self._config.lease.total_seconds()
+                if one.job.id in found.cancels:
+                    self.in_loop(one.stop, "cancel")
+        await steady.attempt(lambda: store.workers.beat(self._describe()))
+        return True
+
+    def _fence(self) -> None:
+        # A tenth of the lease, so that the handler is told before the store's clock lets anyone else have the job.
+        margin = self._config.lease.total_seconds() / 10
+        now = time.monotonic()
+        for one in list(self._slots.running.values()):
+            if now > one.valid_until - margin and one.reason != "fence":
+                self.in_loop(self._give_up, one)
+
+    def _give_up(self, one: Running) -> None:
+        if self._slots.running.get(one.job.id) is one and one.reason != "fence":
+            one.stop("fence")
+            self._hub.tell(JobFenced(one.job))
+
+    def _watch_loop(self, now: float) -> None:
+        lag = now - self._answered
+        self.lag = max(0.0, lag - _TICK)
+        if lag > _BLOCKED and not self._told_blocked:
+            self._told_blocked = True
+            types = {one.job.type for one in list(self._slots.running.values()) if one.declaration.mode == "coroutine"}
+            self._hub.tell(LoopBlocked(lag, tuple(sorted(types))))
+        self.in_loop(self._answer)
+
+    _told_blocked = False
+
+    def _answer(self) -> None:
+        self._answered = time.monotonic()
+        self._told_blocked = False
+
+    def in_loop(self, call: Callable[..., object], *args: object) -> None:
+        """Call something in the worker's loop, from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            return  # the worker's loop has closed: nothing is left to be told

@@ -1,0 +1,1 @@
+"""Where a handler's body runs: in the loop, in a thread, or in a process of its own."""

@@ -1,0 +1,126 @@
+"""Synchronous handlers run in daemon threads. A thread cannot be killed: past its timeout the job is settled, and the
+slot stays taken, and is reported as stuck, until the thread ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.context import Ctx
+    from windlass.worker.slots import Running, StopReason
+
+
+class Threads:
+    """As many threads as are needed at once, reused; daemons, so that a stuck one cannot hold up the exit."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._idle = 0
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run `work` in a thread that is free, or a new one."""
+        with self._lock:
+            fresh = self._idle == 0
+            if fresh:
+                self._count += 1
+                number = self._count
+            else:
+                self._idle -= 1
+        self._work.put(work)
+        if fresh:
+            threading.Thread(target=self._serve, name=f"windlass-thread-{number}", daemon=True).start()
+
+    def close(self) -> None:
+        """Let idle threads end; busy ones end with their work."""
+        with self._lock:
+            count = self._count
+        for _ in range(count):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # what a handler returned must not live on in an idle thread
+            with self._lock:
+                self._idle += 1
+
+
+class ThreadRunner:
+    """Calls the handler in a thread."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self.alive: dict[str, asyncio.Future[None]] = {}
+        """by job id: done when the thread has really ended, which may be after the job was settled"""
+
+    async def run(self, running: Running, ctx: Ctx) -> str:
+        """Run to the end, or until a stop that does not wait for the thread."""
+        declaration, job = running.declaration, running.job
+        arguments = declaration.codec.decode(job.payload_json)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        ended: asyncio.Future[None] = loop.create_future()
+        self.alive[job.id] = ended
+        context = contextvars.copy_context()
+        positional = (ctx,) if declaration.wants_ctx else ()
+
+        def work() -> None:
+            try:
+                result = context.run(declaration.call, *positional, **arguments)
+                told = (answer.set_result, declaration.codec.encode_result(result))
+            except BaseException as error:  # noqa: BLE001  # carried to whoever awaits
+                told = (answer.set_exception, _carried(error))  # type: ignore[assignment]
+            _tell(loop, answer, ended, *told)
+
+        def stop(reason: StopReason) -> None:
+            # A request to cancel is for the handler to see in ctx; everything else gives the job up here.
+            if reason != "cancel" and not answer.done():
+                answer.cancel()
+
+        running.stopper = stop
+        timer = (
+            loop.call_later(job.timeout.total_seconds(), running.stop, "timeout") if job.timeout is not None else None
+        )
+        self._threads.submit(work)
+        try:
+            text: str = await answer
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return text
+
+
+def _carried(error: BaseException) -> BaseException:
+    # A future refuses StopIteration, and an asyncio cancellation raised in a thread is just another failure.
+    if isinstance(error, (StopIteration, asyncio.CancelledError)):
+        carried = RuntimeError(f"handler raised {type(error).__name__}")
+        carried.__cause__ = error
+        return carried
+    return error
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    answer: asyncio.Future[Any],
+    ended: asyncio.Future[None],
+    tell: Callable[[Any], None],
+    what: Any,
+) -> None:
+    def deliver() -> None:
+        if not answer.done():
+            tell(what)
+        if not ended.done():
+            ended.set_result(None)
+
+    try:
+        loop.call_soon_threadsafe(deliver)
+    except RuntimeError:
+        return  # the worker has gone; the job was handed back long ago

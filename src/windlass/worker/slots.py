@@ -1,0 +1,93 @@
+"""Slots: room for running jobs, and what is known of each job that holds one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from windlass.core.handler import Declaration
+    from windlass.core.job import Job, Progress
+    from windlass.worker.config import WorkerConfig
+
+StopReason: TypeAlias = Literal["timeout", "cancel", "fence", "shutdown"]
+
+
+class Running:
+    """One claimed job from its claim to the moment its end is in the store."""
+
+    __slots__ = ("cancelled", "declaration", "ended", "job", "progress", "reason", "started", "stopper", "valid_until")
+
+    def __init__(self, job: Job, declaration: Declaration, valid_until: float) -> None:
+        self.job = job
+        self.declaration = declaration
+        self.valid_until = valid_until
+        """by the monotonic clock, counted from before the claim or extension was sent"""
+        self.started = time.monotonic()
+        self.cancelled = False
+        self.ended = False
+        """the handler's part is over; only the writing of its end is left"""
+        self.reason: StopReason | None = None
+        self.progress: Progress | None = None
+        self.stopper: Callable[[StopReason], None] | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        """Ask the runner to stop the handler; the first reason counts. Called in the worker's loop."""
+        if reason == "cancel":
+            self.cancelled = True
+        if self.ended or (self.reason is not None and reason != "shutdown"):
+            return
+        self.reason = reason
+        if self.stopper is not None:
+            self.stopper(reason)
+
+    def is_cancelled(self) -> bool:
+        """Whether the handler should end: asked to cancel, timed out, or the job is no longer this worker's."""
+        return self.cancelled or self.reason is not None
+
+
+class Slots:
+    """Counts free slots, in all and by queue, and holds what runs. Changed only in the worker's loop."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._taken = 0
+        self._by_queue: dict[str, int] = dict.fromkeys(config.queues or (), 0)
+        self.freed = asyncio.Event()
+        self.running: dict[str, Running] = {}
+        """by job id, until its end is in the store: whoever keeps leases reads it from another thread"""
+
+    @property
+    def taken(self) -> int:
+        """How many slots are in use."""
+        return self._taken
+
+    def free(self) -> tuple[int, Mapping[str, int] | None]:
+        """How many jobs may start now: in all, and from each queue."""
+        room = self._config.concurrency - self._taken
+        if self._config.queues is None:
+            return room, None
+        by_queue = {name: min(room, most - self._by_queue[name]) for name, most in self._config.queues.items()}
+        return min(room, sum(by_queue.values())), by_queue
+
+    def take(self, running: Running) -> None:
+        """Fill a slot."""
+        self._taken += 1
+        if self._config.queues is not None:
+            self._by_queue[running.job.queue] += 1
+        self.running[running.job.id] = running
+
+    def release(self, running: Running) -> None:
+        """Empty a slot: the handler is over, its thread has ended, its process is gone."""
+        self._taken -= 1
+        if self._config.queues is not None:
+            self._by_queue[running.job.queue] -= 1
+        self.freed.set()
+
+    def forget(self, running: Running) -> None:
+        """The job's end is in the store: its lease needs no more keeping."""
+        if self.running.get(running.job.id) is running:
+            del self.running[running.job.id]

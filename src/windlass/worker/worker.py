@@ -1,0 +1,337 @@
+"""The worker: composes claiming, execution, settling, leasing and chores, and owns every task among them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Self
+
+from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping
+from windlass.core.outcome import Released
+from windlass.stores.contract import Report
+from windlass.stores.contract import Lease as LeaseOf
+from windlass.worker.chores.promoting import Promoting
+from windlass.worker.chores.pruning import Pruning
+from windlass.worker.chores.rescuing import Rescuing
+from windlass.worker.chores.scheduling import Scheduling
+from windlass.worker.claiming import Claiming
+from windlass.worker.execution import Runner, execute
+from windlass.worker.leasing import Leasing
+from windlass.worker.presence import describe, memory_mb
+from windlass.worker.runners.coroutine import CoroutineRunner
+from windlass.worker.runners.process import ProcessRunner
+from windlass.worker.runners.thread import ThreadRunner, Threads
+from windlass.worker.settling import Settling
+from windlass.worker.slots import Slots
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from windlass.client.client import Client
+    from windlass.core.job import Progress
+    from windlass.stores.contract import WorkerInfo
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.slots import Running
+
+_PROGRESS_EVERY = 0.2  # seconds: reports are gathered so long
+_CANCELS_EVERY = 0.25  # seconds: at most so often a notice makes it look for cancel requests
+_DRAIN_EVERY = 0.02
+_CHECK_EVERY = 1.0
+
+
+class Worker:
+    """Runs jobs from `async with` to its end. Leaving stops gracefully: nothing is lost and no attempt is spent.
+
+    Stopping: claim no more; leases are kept; what runs has the grace period to end; what is left is handed back to
+    its queue at once, its attempt not counted. `stop(now=True)` skips the grace period.
+    """
+
+    def __init__(self, client: Client, config: WorkerConfig) -> None:
+        self._client, self.config = client, config
+        self._hub = client.hub
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._gave_up = asyncio.Event()
+        self._main: asyncio.Task[None] | None = None
+        self.recycled = False
+        """whether it stopped by itself to make room for a fresh process"""
+        self.stuck = 0
+        self.started = 0
+
+    @property
+    def id(self) -> str:
+        """Host, process and a random part."""
+        return self.config.worker_id
+
+    @property
+    def done(self) -> int:
+        """How many attempts it has settled."""
+        return self._settling.done
+
+    async def __aenter__(self) -> Self:
+        await self._client.open()
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._main = asyncio.create_task(self._run(ready), name="windlass-worker")
+        await asyncio.wait([self._main, ready], return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            await self._end()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        await self._end()
+
+    async def run(self) -> None:
+        """Work until `stop()` is called, or until drained or recycled."""
+        async with self:
+            await self.wait()
+
+    async def wait(self) -> None:
+        """Wait until the worker has stopped working."""
+        if self._main is not None:
+            await asyncio.wait([self._main])
+
+    def stop(self, *, now: bool = False) -> None:
+        """Stop gracefully; with `now` hand everything back at once."""
+        if now:
+            self._hurry.set()
+        self._stopping.set()
+
+    async def _end(self) -> None:
+        main, self._main = self._main, None
+        try:
+            if main is not None:
+                await main
+        finally:
+            await self._client.close()
+
+    async def _run(self, ready: asyncio.Future[None]) -> None:
+        store = self._client.store
+        self._compose()
+        await self._scheduling.declare()
+        await self._leasing.start()
+        try:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(store.notices.subscribe(self._noticed))
+                stack.push_async_callback(self._processes.close)
+                stack.callback(self._threads.close)
+                self._tell_started()
+                if not ready.done():
+                    ready.set_result(None)
+                await self._work()
+        finally:
+            # Leases are kept to the very end: until the last end is written they must not be lost.
+            await self._leasing.close()
+        self._hub.tell(WorkerStopped(self.id, self._settling.done, self._settling.released))
+
+    def _compose(self) -> None:
+        client, config, hub = self._client, self.config, self._hub
+        store = client.store
+        poll = config.poll.total_seconds()
+        self._slots = Slots(config)
+        self._settling = Settling(store, self._slots, hub)
+        self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start)
+        self._leasing = Leasing(store, config, self._slots, hub, self._describe)
+        wake = self._claiming.wake.set
+        self._promoting = Promoting(store, hub, poll, wake)
+        self._rescuing = Rescuing(store, hub, config.rescue.total_seconds(), wake)
+        self._scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
+        self._pruning = Pruning(store, hub, config.retention)
+        self._threads = Threads()
+        self._in_thread = ThreadRunner(self._threads)
+        self._processes = ProcessRunner()
+        self._runners: dict[str, Runner] = {
+            "coroutine": CoroutineRunner(),
+            "thread": self._in_thread,
+            "process": self._processes,
+        }
+        self._reports: dict[str, Running] = {}
+        self._reported = asyncio.Event()
+        self._cancel_check = asyncio.Event()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as upkeep:
+            settling = upkeep.create_task(self._settling.run(), name="windlass-settling")
+            chores = [
+                upkeep.create_task(run, name=f"windlass-{name}")
+                for name, run in (
+                    ("promoting", self._promoting.run()),
+                    ("rescuing", self._rescuing.run()),
+                    ("scheduling", self._scheduling.run()),
+                    ("pruning", self._pruning.run()),
+                    ("progress", self._report()),
+                    ("cancels", self._look_for_cancels()),
+                    ("limits", self._watch_itself()),
+                )
+            ]
+            async with asyncio.TaskGroup() as self._jobs:
+                claiming = self._jobs.create_task(self._claiming.run(), name="windlass-claiming")
+                await self._until_stopped()
+                self._claiming.stop()
+                await claiming
+                self._hub.tell(WorkerStopping(self.id, self._slots.taken, self.config.grace))
+                await self._grace()
+                self._hand_back()
+            self._settling.close()
+            await settling
+            for chore in chores:
+                chore.cancel()
+
+    # One job.
+
+    def _start(self, running: Running) -> None:
+        if self._claiming.stopping:
+            # Claimed by a call that was under way when the stop came: hand it back unrun.
+            running.ended = True
+            self._slots.release(running)
+            self._settling.put(running, Released("the worker was stopping when it claimed the job"))
+            return
+        self.started += 1
+        self._jobs.create_task(self._run_one(running))
+
+    async def _run_one(self, running: Running) -> None:
+        if not self._hub.silent:
+            self._hub.tell(JobStarted(running.job))
+        outcome = await execute(running, self._runners[running.declaration.mode], self._progress)
+        running.ended = True
+        self._settling.put(running, outcome)
+        alive = self._in_thread.alive.pop(running.job.id, None) if running.declaration.mode == "thread" else None
+        if alive is not None and not alive.done():
+            await self._outlive(running, alive)
+        self._slots.release(running)
+
+    async def _outlive(self, running: Running, alive: asyncio.Future[None]) -> None:
+        """The job is settled but its thread goes on: the slot is not free until it ends."""
+        self.stuck += 1
+        self._hub.tell(JobStuck(running.job, self.stuck))
+        hurry = asyncio.ensure_future(self._gave_up.wait())
+        await asyncio.wait([alive, hurry], return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        self.stuck -= 1
+
+    def _progress(self, running: Running, progress: Progress) -> None:
+        # Called from the handler's own thread: the newest report stands until the next batch is written.
+        running.progress = progress
+        if running.job.id not in self._reports:
+            self._reports[running.job.id] = running
+            self._leasing.in_loop(self._reported.set)
+
+    async def _report(self) -> None:
+        steady = Steady(self._hub, "report progress")
+        while True:
+            await self._reported.wait()
+            self._reported.clear()
+            reports, self._reports = self._reports, {}
+            told = [
+                Report(LeaseOf(one.job.id, one.job.lease_token), one.progress)
+                for one in reports.values()
+                if one.progress is not None and not one.ended
+            ]
+            if told:
+                await steady.attempt(lambda told=told: self._client.store.jobs.report(told))  # type: ignore[misc]  # bound per turn
+            await asyncio.sleep(_PROGRESS_EVERY)
+
+    # Wake-ups and limits.
+
+    def _noticed(self) -> None:
+        self._claiming.wake.set()
+        self._promoting.wake.set()
+        self._scheduling.wake.set()
+        if self._slots.taken:
+            self._cancel_check.set()
+
+    async def _look_for_cancels(self) -> None:
+        steady = Steady(self._hub, "look for cancel requests")
+        while True:
+            await self._cancel_check.wait()
+            await asyncio.sleep(_CANCELS_EVERY)
+            self._cancel_check.clear()
+            found = await steady.attempt(lambda: self._client.store.jobs.cancels(self.id))
+            for job_id in found or ():
+                running = self._slots.running.get(job_id)
+                if running is not None and not running.cancelled:
+                    running.stop("cancel")
+
+    async def _watch_itself(self) -> None:
+        config = self.config
+        while True:
+            await asyncio.sleep(_CHECK_EVERY if not config.max_jobs else _DRAIN_EVERY)
+            full = config.max_jobs is not None and self.started >= config.max_jobs
+            large = config.max_memory_mb is not None and memory_mb() > config.max_memory_mb
+            stuck = config.max_stuck is not None and self.stuck >= config.max_stuck
+            if full or large or stuck:
+                self.recycled = True
+                self.stop()
+                return
+
+    async def _until_stopped(self) -> None:
+        if not self.config.drain:
+            await self._stopping.wait()
+            return
+        while not self._stopping.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_EVERY):
+                    await self._stopping.wait()
+            if self._idle() and await self._nothing_due():
+                return
+
+    def _idle(self) -> bool:
+        return self._claiming.empty and not self._slots.taken and not self._settling.pending
+
+    async def _nothing_due(self) -> bool:
+        promoted = await self._client.store.jobs.promote(1)
+        if promoted.promoted or promoted.unblocked:
+            self._claiming.empty = False
+            self._claiming.wake.set()
+            return False
+        return True
+
+    # Stopping.
+
+    async def _grace(self) -> None:
+        async def all_done() -> None:
+            while self._slots.taken - self.stuck > 0 and not self._hurry.is_set():
+                self._slots.freed.clear()
+                await self._slots.freed.wait()
+
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        done = asyncio.ensure_future(all_done())
+        try:
+            await asyncio.wait(
+                [hurry, done], timeout=self.config.grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            hurry.cancel()
+            done.cancel()
+
+    def _hand_back(self) -> None:
+        self._gave_up.set()
+        for running in list(self._slots.running.values()):
+            running.stop("shutdown")
+
+    # Telling.
+
+    def _describe(self) -> WorkerInfo:
+        return describe(
+            self.config,
+            self._slots,
+            self._claiming.types,
+            stuck=self.stuck,
+            lag=self._leasing.lag,
+            stopping=self._stopping.is_set(),
+        )
+
+    def _tell_started(self) -> None:
+        config = self.config
+        self._hub.tell(
+            WorkerStarted(
+                self.id,
+                self._client.store.address,
+                tuple(sorted(config.queues or ())),
+                tuple(sorted(self._claiming.types)),
+                config.concurrency,
+            )
+        )
