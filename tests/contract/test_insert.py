@@ -10,6 +10,7 @@ from tests.contract.steps import (
     AGAIN_LATER,
     HOUR,
     everything,
+    finish,
     get,
     in_utc,
     last_entry,
@@ -26,7 +27,7 @@ from windlass.core.errors import TransactionRefused
 from windlass.core.history import Entry, Happened
 from windlass.core.limit import Limit
 from windlass.core.status import Status
-from windlass.core.unique import Unique
+from windlass.core.unique import OnConflict, Unique
 from windlass.stores.contract import Created, Duplicate, Filter, Full, Store
 
 
@@ -143,6 +144,20 @@ async def test_the_same_id_again_is_the_same_job_after_it_has_run(store: Store) 
     assert await told(store, job.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
 
 
+@pytest.mark.parametrize("on_conflict", ["existing", "replace"])
+async def test_the_same_id_again_is_the_same_job_after_its_key_has_gone_to_another(
+    store: Store, on_conflict: OnConflict
+) -> None:
+    one = draft(payload='{"n":1}', unique="k", on_conflict=on_conflict)
+    await finish(store, one)
+    holder = draft(payload='{"n":2}', unique="k", delay=HOUR)
+    await put(store, holder)
+    assert await store.jobs.insert([one]) == [Created(one.id)]
+    assert (await get(store, holder.id)).payload == {"n": 2}
+    assert await told(store, holder.id) == [Happened.ENQUEUED]
+    assert await told(store, one.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
+
+
 async def test_a_job_does_not_conflict_with_itself(store: Store) -> None:
     one = draft(unique="k", idempotency_window=HOUR)
     assert await store.jobs.insert([one]) == [Created(one.id)]
@@ -235,9 +250,18 @@ async def test_what_is_already_there_is_said_also_of_a_full_queue(store: Store) 
     await put(store, one)
     await store.queues.limit_depth("small", 1)
     again = draft(queue="small", unique="k")
-    assert await store.jobs.insert([one, again]) == [Created(one.id), Duplicate(one.id, "k")]
+    assert await store.jobs.insert([again]) == [Duplicate(one.id, "k")]
+    assert await store.jobs.insert([one]) == [Created(one.id)]
     assert await told(store, one.id) == [Happened.ENQUEUED]
     assert await store.views.get([again.id]) == [None]
+
+
+async def test_what_is_already_there_takes_no_room(store: Store) -> None:
+    [there] = await put(store, draft(queue="small"))
+    await store.queues.limit_depth("small", 2)
+    one = draft(queue="small")
+    assert await store.jobs.insert([draft(id=there, queue="small"), one]) == [Created(there), Created(one.id)]
+    assert await told(store, one.id) == [Happened.ENQUEUED]
 
 
 async def test_a_job_put_back_into_a_full_queue_is_not_refused(store: Store) -> None:

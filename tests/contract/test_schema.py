@@ -58,6 +58,18 @@ async def test_a_store_may_be_opened_again(place: Place) -> None:
         await store.close()
 
 
+async def test_closing_more_than_once_is_harmless(place: Place) -> None:
+    store = place.store()
+    await store.close()
+    await store.open()
+    await store.close()
+    await store.close()
+    await store.open()
+    [id_] = await put(store)
+    assert await told(store, id_) == [Happened.ENQUEUED]
+    await store.close()
+
+
 async def test_a_newer_schema_is_refused_until_it_is_known(store: Store, place: Place) -> None:
     known = await store.schema.version()
     await place.pretend_version(known + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from windlass.core.errors import SettingsError
 from windlass.core.job import MAX_ATTEMPTS, MAX_CRASHES, PRIORITIES
@@ -75,8 +75,7 @@ class Options:
             check_name(tag, "a tag")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(NamedTuple):
     """A job about to be inserted. Its id is made by the client, so an insert tried again is the same job."""
 
     id: str

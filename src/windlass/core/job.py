@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta  # noqa: TC003  # read at run time by whoever sends jobs between processes
-from typing import Any
+from typing import Any, NamedTuple
 
 from windlass.core.status import Status
 
@@ -33,8 +33,7 @@ class Progress:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(NamedTuple):
     """One unit of work as the store held it at one moment. Instants are UTC by the store's clock."""
 
     id: str

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Never, NoReturn, NotRequired, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core.errors import HandlerError, PayloadInvalid
@@ -34,6 +34,7 @@ _LONGEST_REASON = 150
 _LONGEST_TOLD = 350
 _LONG_DIGITS = re.compile(r"\d{19}")
 _SCALARS = (int, str, bool, float, type(None))
+_TEXT_AND_WHOLE = frozenset({int, str, bool, type(None)})
 _UNTYPED = (Any, object, dict, list, tuple)
 _VALUE = "value"
 _SECRETS = (Secret, SecretBytes, SecretStr)
@@ -49,8 +50,8 @@ Check: TypeAlias = Callable[[object, str, Path], None]
 
 def canonical(value: object, of: str = "the value", max_bytes: int = MAX_BYTES) -> str:
     """Write plain JSON values as canonical text, or say which part cannot be stored and why."""
-    text = _text(value, of, max_bytes)
-    _inspect(value, of, ())
+    text = _written(value, of, max_bytes)
+    _look(value, of, ())
     return text
 
 
@@ -66,7 +67,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _text(value: object, of: str, max_bytes: int = MAX_BYTES) -> str:
+def _written(value: object, of: str, max_bytes: int = MAX_BYTES) -> str:
     try:
         text = _encode(value)
         size = len(text) if text.isascii() else len(text.encode())
@@ -78,15 +79,38 @@ def _text(value: object, of: str, max_bytes: int = MAX_BYTES) -> str:
             f"{of} is {size:,} bytes of JSON, at most {max_bytes:,} are allowed:"
             " store large data elsewhere and pass a reference to it"
         )
-    return text
-
-
-def _written(value: object, of: str) -> str:
-    # For values whose names are known to be text: the walk is spared unless the text shows a sign of what only it tells.
-    text = _text(value, of)
+    # Cheap signs in the text of what only a walk over the value can tell for sure; a plain payload shows none.
     if "\\u0000" in text or _LONG_DIGITS.search(text) is not None or text.count("{") + text.count("[") > MAX_DEPTH:
         _inspect(value, of, ())
     return text
+
+
+def _look(value: object, of: str, path: Path) -> None:
+    """Refuse what JSON would keep as something else: names that are not text, and values of types that are not its own.
+
+    What JSON would not keep at all is left to `_written`, as the first glance is all that most values get.
+    """
+    if not _clear(value, len(path)):
+        _inspect(value, of, path)
+
+
+def _clear(value: object, depth: int) -> bool:
+    kind = type(value)
+    if kind in _TEXT_AND_WHOLE:
+        return True
+    if depth >= MAX_DEPTH:
+        return False
+    if kind is dict:
+        for name, member in cast("dict[object, object]", value).items():
+            if type(name) is not str or not _clear(member, depth + 1):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        for member in cast("list[object]", value):
+            if not _clear(member, depth + 1):
+                return False
+        return True
+    return kind is float and math.isfinite(cast("float", value))
 
 
 def _inspect(value: object, of: str, path: Path, *, lenient: bool = False) -> None:
@@ -263,21 +287,27 @@ class Codec:
 class _Result:
     """What a handler returns, as a form of one member."""
 
-    __slots__ = ("_exact", "_form", "_loose", "_of")
+    __slots__ = ("_exact", "_form", "_hint", "_loose", "_of")
 
     def __init__(self, name: str, hint: Any) -> None:
         hint = Any if _is_one_of(hint, (Never, NoReturn)) else hint
         self._of = f"the result of {name}"
+        self._hint = hint
         self._loose = _is_one_of(hint, _UNTYPED)
         self._exact = _SCALARS if hint is Any else tuple(kind for kind in _SCALARS if hint is kind)
         self._form = _Form(name, {_VALUE: hint}, frozenset({_VALUE}))
 
     def encode(self, value: Any) -> str:
         if type(value) not in self._exact:
-            if self._loose:
-                _inspect(value, self._of, (), lenient=True)
-            value = self._form.dump(self._form.validate({_VALUE: value}, self._of), self._of)[_VALUE]
+            value = self._plain(value)
         return _written(value, self._of)
+
+    def _plain(self, value: Any) -> Any:
+        if self._loose:
+            if self._hint in (Any, type(value)) and _clear(value, 0):
+                return value
+            _inspect(value, self._of, (), lenient=True)
+        return self._form.dump(self._form.validate({_VALUE: value}, self._of), self._of)[_VALUE]
 
     def decode(self, text: str) -> Any:
         return self._form.read(_boxed(_VALUE, text), self._of)[_VALUE]
@@ -319,59 +349,56 @@ class _Form:
 
     def dump(self, members: dict[str, Any], of: str) -> dict[str, Any]:
         try:
-            written = self._dumped(members, "json")
+            written: dict[str, Any] = self._adapter.dump_python(
+                members, mode="json", by_alias=False, round_trip=True, warnings="error"
+            )
             if self._delicate:
-                written = _kept(self._live(members), written, of, ())
+                written = _kept(members, written, of, ())
         except PayloadInvalid:
             raise
         except Exception as error:  # noqa: BLE001  # a user's own serializer may raise anything
             raise PayloadInvalid(f"{_culprit(members, of)} cannot be stored as JSON: {_reason(error)}") from None
         return written
 
-    def _live(self, members: dict[str, Any]) -> Any:
-        try:
-            return self._dumped(members, "python")
-        except TypeError:
-            # The members of a set of dataclasses become dicts, which no set can hold.
-            return None
-
-    def _dumped(self, members: dict[str, Any], mode: str) -> Any:
-        return self._adapter.dump_python(members, mode=mode, by_alias=False, round_trip=True, warnings="error")
-
 
 def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
+    if type(live) in _TEXT_AND_WHOLE:
+        return written
     match live:
         case float():
             if written is None:
                 raise _not_finite(live, of, path)
         case datetime():
             offset = live.utcoffset()
-            if offset is not None and offset % _MINUTE and isinstance(written, str):
+            if offset and offset % _MINUTE and isinstance(written, str):
                 return live.astimezone(UTC).isoformat()
         case Secret() | SecretBytes() | SecretStr():
-            if live and written == str(cast("object", live)):
+            if written and written == str(cast("object", live)):
                 raise PayloadInvalid(f"{_place(of, path)} is a secret, stored masked: pass a reference to it instead")
         case set() | frozenset():
             if isinstance(written, list):
                 return sorted(cast("list[object]", written), key=_encode)
-        case dict() | list() | tuple():
-            return _kept_members(cast("dict[object, object] | list[object]", live), written, of, path)
+        case RootModel():
+            return _kept(cast("object", live.root), written, of, path)
         case _:
-            pass
+            _keep_members(live, written, of, path)
     return written
 
 
-def _kept_members(live: dict[object, object] | list[object], written: Any, of: str, path: Path) -> Any:
-    if isinstance(live, dict):
-        if not isinstance(written, dict) or len(written) != len(live):
-            return written
-        pairs = zip(live.values(), cast("dict[str, object]", written).items(), strict=True)
-        return {name: _kept(one, two, of, (*path, name)) for one, (name, two) in pairs}
-    if not isinstance(written, list) or len(written) != len(live):
-        return written
-    members = enumerate(zip(live, cast("list[object]", written), strict=True))
-    return [_kept(one, two, of, (*path, index)) for index, (one, two) in members]
+def _keep_members(live: object, written: Any, of: str, path: Path) -> None:
+    members: Iterable[tuple[Any, object]]
+    if isinstance(written, list):
+        members = enumerate(cast("list[object]", live)) if isinstance(live, (list, tuple)) else ()
+    elif not isinstance(written, dict):
+        return
+    elif isinstance(live, dict):
+        # By their order: a name may have been something else than text.
+        members = zip(tuple(cast("dict[str, object]", written)), cast("dict[object, object]", live).values(), strict=False)
+    else:
+        members = ((name, getattr(live, name, None)) for name in tuple(cast("dict[str, object]", written)))
+    for name, member in members:
+        written[name] = _kept(member, written[name], of, (*path, name))
 
 
 def _is_delicate(schema: Mapping[str, Any], checked: frozenset[str]) -> bool:
@@ -401,18 +428,18 @@ def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
 def _check_of(hint: Any) -> Check | None:
     """How to look through the places under a hint that it says nothing about, if it has any."""
     if _is_one_of(hint, _UNTYPED):
-        return _inspect
+        return _look
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _check_of(arguments[0])
     if origin in (Union, UnionType):
         arms = [arm for arm in arguments if not _is_one_of(arm, _SCALARS)]
         found = {_check_of(arm) for arm in arms}
-        return found.pop() if len(arms) == 1 or found == {_inspect} else None
+        return found.pop() if len(arms) == 1 or found == {_look} else None
     if not arguments or (origin is tuple and arguments[-1] is not Ellipsis):
         return None
     if origin is dict and all(_is_one_of(part, _UNTYPED) for part in arguments):
-        return _inspect
+        return _look
     inner = _check_of(arguments[0] if origin is tuple else arguments[-1])
     return None if inner is None else _each(inner)
 

@@ -6,9 +6,8 @@ the job is still processing under the same lease token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from windlass.core.history import Happened
 from windlass.core.job import Error
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(NamedTuple):
     """One decided change of a processing job."""
 
     id: str
@@ -61,8 +59,8 @@ def honour_cancel(transition: Transition) -> Transition:
     """The transition to apply instead when the job was asked to cancel: it must not run another time."""
     if transition.to.finished:
         return transition
-    return replace(
-        transition, to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request"
+    return transition._replace(
+        to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request"
     )
 
 

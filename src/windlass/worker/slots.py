@@ -19,7 +19,7 @@ StopReason: TypeAlias = Literal["timeout", "cancel", "fence", "shutdown"]
 class Running:
     """One claimed job from its claim to the moment its end is in the store."""
 
-    __slots__ = ("cancelled", "declaration", "ended", "job", "progress", "reason", "started", "stopper", "valid_until")
+    __slots__ = ("cancelled", "deadline", "declaration", "ended", "job", "progress", "reason", "started", "stopper", "valid_until")
 
     def __init__(self, job: Job, declaration: Declaration, valid_until: float) -> None:
         self.job = job
@@ -27,6 +27,7 @@ class Running:
         self.valid_until = valid_until
         """by the monotonic clock, counted from before the claim or extension was sent"""
         self.started = time.monotonic()
+        self.deadline = None if job.timeout is None else self.started + job.timeout.total_seconds()
         self.cancelled = False
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""

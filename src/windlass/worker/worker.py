@@ -15,6 +15,7 @@ from windlass.worker.chores.pruning import Pruning
 from windlass.worker.chores.rescuing import Rescuing
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
+from windlass.worker.deadlines import Deadlines
 from windlass.worker.execution import Runner, execute
 from windlass.worker.leasing import Leasing
 from windlass.worker.presence import describe, memory_mb
@@ -132,6 +133,7 @@ class Worker:
         store = client.store
         poll = config.poll.total_seconds()
         self._slots = Slots(config)
+        self._deadlines = Deadlines(self._slots)
         self._settling = Settling(store, self._slots, hub)
         self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start)
         self._leasing = Leasing(store, config, self._slots, hub, self._describe)
@@ -162,6 +164,7 @@ class Worker:
                     ("rescuing", self._rescuing.run()),
                     ("scheduling", self._scheduling.run()),
                     ("pruning", self._pruning.run()),
+                    ("deadlines", self._deadlines.run()),
                     ("progress", self._report()),
                     ("cancels", self._look_for_cancels()),
                     ("limits", self._watch_itself()),
@@ -190,6 +193,7 @@ class Worker:
             self._settling.put(running, Released("the worker was stopping when it claimed the job"))
             return
         self.started += 1
+        self._deadlines.begin(running)
         self._jobs.create_task(self._run_one(running))
 
     async def _run_one(self, running: Running) -> None:

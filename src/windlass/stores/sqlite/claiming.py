@@ -17,8 +17,29 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.stores.contract import Want
 
-    Candidate = tuple[int, int, int, str, str | None, int | None, str | None, str | None]
+    Row = tuple[Any, ...]
 
+_NAMES = [*COLUMNS.replace(" ", "").split(","), "seq"]
+_ID, _QUEUE, _STATUS, _ATTEMPTS, _UPDATED_AT, _QUEUED_AT, _WORKER_ID, _LEASE_TOKEN, _LEASE_EXPIRES_AT, _STARTED_AT = (
+    _NAMES.index(name)
+    for name in (
+        "id",
+        "queue",
+        "status",
+        "attempts",
+        "updated_at",
+        "queued_at",
+        "worker_id",
+        "lease_token",
+        "lease_expires_at",
+        "started_at",
+    )
+)
+_PROGRESS, _WAIT_MS, _UNIQUE_KEY, _UNIQUE_RUNNING, _LIMIT_KEY, _LIMIT, _SEQ = (
+    _NAMES.index(name)
+    for name in ("progress", "wait_ms", "unique_key", "unique_running", "limit_key", "limit_n", "seq")
+)
+_ORDER = itemgetter(_NAMES.index("priority"), _NAMES.index("run_at"), _ID)
 _ROUNDS = 20  # how often a claim looks again after meeting only jobs that had to be blocked
 
 
@@ -26,18 +47,17 @@ def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: in
     """At most `want.n` jobs, first by priority, then time, then id."""
     allowances = _allowances(db, sql, want)
     types = json.dumps(sorted(want.types))
-    taken: list[Candidate] = []
+    taken: list[Row] = []
     gate = _Gate(db, sql, now)
     for _ in range(_ROUNDS):
-        room = want.n - len(taken)
-        found = _candidates(db, sql, allowances, types, room, {one[0] for one in taken})
-        passed = [one for one in found if gate.lets_through(one)]
-        for one in passed:
-            allowances[one[-1] or ""] -= 1
+        found = _candidates(db, sql, allowances, types, want.n - len(taken), {row[_SEQ] for row in taken})
+        passed = [row for row in found if gate.lets_through(row)]
+        for row in passed:
+            allowances[row[_QUEUE]] -= 1
         taken.extend(passed)
         if len(passed) == len(found):
             break
-    return _lease(db, sql, want, now, [one[0] for one in taken]) if taken else []
+    return _lease(db, sql, want, now, taken) if taken else []
 
 
 OPEN_QUEUES = "SELECT name FROM windlass_queues WHERE paused_at IS NULL"
@@ -50,12 +70,11 @@ def _allowances(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -
     return {name: min(want.queues[name], want.n) for name in names if want.queues.get(name, 0) > 0}
 
 
-CANDIDATES = """
-SELECT seq, priority, run_at, id, limit_key, limit_n, CASE WHEN unique_key IS unique_running THEN NULL ELSE unique_running END, queue
-FROM windlass_jobs INDEXED BY windlass_jobs_claim
+CANDIDATES = f"""
+SELECT {COLUMNS}, seq FROM windlass_jobs INDEXED BY windlass_jobs_claim
 WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?))
 ORDER BY priority, run_at, id LIMIT ?
-"""
+"""  # noqa: S608  # COLUMNS is a constant
 
 
 def _candidates(
@@ -65,22 +84,28 @@ def _candidates(
     types: str,
     room: int,
     taken: set[int],
-) -> list[Candidate]:
-    found: list[Candidate] = []
+) -> list[Row]:
+    rows: list[Row] = []
     for queue, allowance in allowances.items():
         if allowance > 0:
             # Jobs already taken in this claim are still queued until the lease is written: read past them.
-            rows = db.execute(sql(CANDIDATES), (queue, types, min(allowance, room) + len(taken)))
-            found.extend(row for row in rows if row[0] not in taken)
+            found = db.execute(sql(CANDIDATES), (queue, types, min(allowance, room) + len(taken))).fetchall()
+            rows.extend([row for row in found if row[_SEQ] not in taken] if taken else found)
     if len(allowances) > 1:
-        found.sort(key=itemgetter(1, 2, 3))
-    kept: list[Candidate] = []
+        rows.sort(key=_ORDER)
+    return _within(rows, allowances, room)
+
+
+def _within(rows: list[Row], allowances: dict[str, int], room: int) -> list[Row]:
+    if len(allowances) == 1:
+        return rows[:room]
     left = dict(allowances)
-    for one in found:
-        queue = one[-1] or ""
+    kept: list[Row] = []
+    for row in rows:
+        queue = row[_QUEUE]
         if len(kept) < room and left[queue] > 0:
             left[queue] -= 1
-            kept.append(one)
+            kept.append(row)
     return kept
 
 
@@ -100,19 +125,21 @@ class _Gate:
         self._used: dict[str, int] = {}
         self._keys: set[str] = set()
 
-    def lets_through(self, one: Candidate) -> bool:
-        seq, _, _, job_id, limit_key, limit, running_key, _ = one
+    def lets_through(self, row: Row) -> bool:
+        limit_key, running_key = row[_LIMIT_KEY], row[_UNIQUE_RUNNING]
         if limit_key is None and running_key is None:
             return True
+        if running_key == row[_UNIQUE_KEY]:
+            running_key = None  # held since an earlier attempt
         if limit_key is not None:
             if limit_key not in self._used:
                 self._used[limit_key] = self._db.execute(self._sql(RUNNING), (limit_key,)).fetchone()[0]
-            if self._used[limit_key] >= (limit or 1):
-                return self._block(seq, f"limit:{limit_key}")
+            if self._used[limit_key] >= (row[_LIMIT] or 1):
+                return self._block(row[_SEQ], f"limit:{limit_key}")
         if running_key is not None:
-            held = running_key in self._keys or self._db.execute(self._sql(HELD), (running_key, job_id)).fetchone()
+            held = running_key in self._keys or self._db.execute(self._sql(HELD), (running_key, row[_ID])).fetchone()
             if held:
-                return self._block(seq, f"unique:{running_key}")
+                return self._block(row[_SEQ], f"unique:{running_key}")
             self._keys.add(running_key)
         if limit_key is not None:
             self._used[limit_key] += 1
@@ -128,18 +155,29 @@ LEASE = f"""
 UPDATE windlass_jobs SET status = 'processing', worker_id = ?, lease_token = lease_token + 1, lease_expires_at = ?,
     attempts = attempts + 1, started_at = ?, updated_at = ?, wait_ms = ? - queued_at, progress = NULL,
     unique_key = unique_running, moves = moves + 1, history = {APPEND} || (lease_token + 1) || '}}'
-WHERE seq IN (SELECT value FROM json_each(?)) RETURNING {COLUMNS}
-"""  # noqa: S608  # APPEND and COLUMNS are constants
+WHERE seq IN (SELECT value FROM json_each(?))
+"""  # noqa: S608  # APPEND is a constant
 
 
-def _lease(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int, seqs: list[int]) -> list[Job]:
+def _lease(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int, taken: list[Row]) -> list[Job]:
     until = now + as_duration_ms(want.lease)
     line = f'{line_end(Happened.CLAIMED, Status.PROCESSING, want.worker_id)[:-1]},"token":'
-    rows: list[tuple[Any, ...]] = db.execute(
-        sql(LEASE), (want.worker_id, until, now, now, now, now, line, json.dumps(seqs))
-    ).fetchall()
-    rows.sort(key=itemgetter(5, 6, 0))
-    return [job_of(row) for row in rows]
+    seqs = json.dumps([row[_SEQ] for row in taken])
+    db.execute(sql(LEASE), (want.worker_id, until, now, now, now, now, line, seqs))
+    return [_leased(list(row), want.worker_id, now, until) for row in taken]
+
+
+def _leased(row: list[Any], worker_id: str, now: int, until: int) -> Job:
+    # Read and written under one write lock, so what the row is now is known without reading it again.
+    row[_STATUS] = Status.PROCESSING.value
+    row[_ATTEMPTS] += 1
+    row[_UPDATED_AT] = row[_STARTED_AT] = now
+    row[_WORKER_ID], row[_LEASE_EXPIRES_AT] = worker_id, until
+    row[_LEASE_TOKEN] += 1
+    row[_PROGRESS] = None
+    row[_WAIT_MS] = None if row[_QUEUED_AT] is None else now - row[_QUEUED_AT]
+    row[_UNIQUE_KEY] = row[_UNIQUE_RUNNING]
+    return job_of(row)
 
 
 ANY = """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATUSES = {status.value: status for status in Status}
@@ -58,53 +61,53 @@ def as_duration_ms(value: timedelta) -> int:
     return -(-value // timedelta(milliseconds=1))
 
 
-def job_of(row: tuple[Any, ...]) -> Job:
-    """The job of a row selected as COLUMNS."""
+def job_of(row: Sequence[Any]) -> Job:
+    """The job of a row selected as COLUMNS; positions and not names, because this runs for every job there is."""
     return Job(
-        id=row[0],
-        type=row[1],
-        queue=row[2],
-        payload_json=row[3],
-        status=STATUSES[row[4]],
-        priority=row[5],
-        run_at=instant(row[6]),
-        attempts=row[7],
-        max_attempts=row[8],
-        crashes=row[9],
-        max_crashes=row[10],
-        timeout=None if row[11] is None else duration(row[11]),
-        created_at=instant(row[12]),
-        updated_at=instant(row[13]),
-        queued_at=maybe_instant(row[14]),
-        cancel_requested_at=maybe_instant(row[15]),
-        worker_id=row[16],
-        lease_token=row[17],
-        lease_expires_at=maybe_instant(row[18]),
-        started_at=maybe_instant(row[19]),
-        result_json=row[20],
-        error=None if row[21] is None else Error(**json.loads(row[21])),
-        progress=None if row[22] is None else Progress(**json.loads(row[22])),
-        finished_at=maybe_instant(row[23]),
-        duration_ms=row[24],
-        wait_ms=row[25],
-        unique_key=row[26],
-        unique_queued=row[27],
-        unique_running=row[28],
-        idempotency_key=row[29],
-        limit_key=row[30],
-        limit=row[31],
-        blocked_by=row[32],
-        schedule=row[33],
-        tick=maybe_instant(row[34]),
-        parent_id=row[35],
-        replay_of=row[36],
-        correlation_id=row[37],
-        user_id=row[38],
-        entity_name=row[39],
-        entity_id=row[40],
-        tags=() if row[41] is None else tuple(json.loads(row[41])),
-        metadata_json=row[42],
-        trace=row[43],
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        STATUSES[row[4]],
+        row[5],
+        instant(row[6]),
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        None if row[11] is None else duration(row[11]),
+        instant(row[12]),
+        instant(row[13]),
+        maybe_instant(row[14]),
+        maybe_instant(row[15]),
+        row[16],
+        row[17],
+        maybe_instant(row[18]),
+        maybe_instant(row[19]),
+        row[20],
+        None if row[21] is None else Error(**json.loads(row[21])),
+        None if row[22] is None else Progress(**json.loads(row[22])),
+        maybe_instant(row[23]),
+        row[24],
+        row[25],
+        row[26],
+        row[27],
+        row[28],
+        row[29],
+        row[30],
+        row[31],
+        row[32],
+        row[33],
+        maybe_instant(row[34]),
+        row[35],
+        row[36],
+        row[37],
+        row[38],
+        row[39],
+        row[40],
+        () if row[41] is None else tuple(json.loads(row[41])),
+        row[42],
+        row[43],
     )
 
 

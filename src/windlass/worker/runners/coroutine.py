@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from windlass.core.context import Ctx
-    from windlass.worker.slots import Running, StopReason
+    from windlass.worker.slots import Running
 
 
 class CoroutineRunner:
@@ -18,21 +18,8 @@ class CoroutineRunner:
         declaration, job = running.declaration, running.job
         arguments = declaration.codec.decode(job.payload_json)
         task = asyncio.current_task()
-
-        def stop(_: StopReason) -> None:
-            if task is not None:
-                task.cancel()
-
-        running.stopper = stop
+        running.stopper = None if task is None else lambda _: task.cancel()
+        if running.reason is not None:  # stopped before it began
+            raise asyncio.CancelledError
         call = declaration.call(ctx, **arguments) if declaration.wants_ctx else declaration.call(**arguments)
-        timer = (
-            asyncio.get_running_loop().call_later(job.timeout.total_seconds(), running.stop, "timeout")
-            if job.timeout is not None
-            else None
-        )
-        try:
-            result = await call
-        finally:
-            if timer is not None:
-                timer.cancel()
-        return declaration.codec.encode_result(result)
+        return declaration.codec.encode_result(await call)

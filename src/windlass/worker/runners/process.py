@@ -75,9 +75,6 @@ class ProcessRunner:
         running.stopper = stop
         if running.reason is not None:  # stopped while the child was being made
             stop(running.reason)
-        timer = (
-            loop.call_later(job.timeout.total_seconds(), running.stop, "timeout") if job.timeout is not None else None
-        )
         try:
             one.send(inside.order(running.declaration, job))
             text = await self._answer(one, ctx)
@@ -92,9 +89,6 @@ class ProcessRunner:
             one.kill()
             one.close()
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
         self._idle.append(one)
         return text
 

@@ -68,7 +68,6 @@ class ThreadRunner:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         ended: asyncio.Future[None] = loop.create_future()
-        self.alive[job.id] = ended
         context = contextvars.copy_context()
         positional = (ctx,) if declaration.wants_ctx else ()
 
@@ -86,15 +85,11 @@ class ThreadRunner:
                 answer.cancel()
 
         running.stopper = stop
-        timer = (
-            loop.call_later(job.timeout.total_seconds(), running.stop, "timeout") if job.timeout is not None else None
-        )
+        if running.reason is not None:  # stopped before it began
+            raise asyncio.CancelledError
+        self.alive[job.id] = ended
         self._threads.submit(work)
-        try:
-            text: str = await answer
-        finally:
-            if timer is not None:
-                timer.cancel()
+        text: str = await answer
         return text
 
 

@@ -1,0 +1,121 @@
+"""Words: how people write durations, times and queues to us, and how figures are written back to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.contract import Count
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_LONGEST = timedelta(days=36_500)
+
+
+def duration(text: str, of: str) -> timedelta:
+    """`30s`, `500ms`, `5m`, `1h30m`, `2d`; a bare number is seconds."""
+    place, seconds = 0, 0.0
+    while place < len(text) and (found := _DURATION.match(text, place)):
+        if found[2] is None and found.end() != len(text):
+            break
+        seconds += float(found[1]) * _UNITS[found[2] or "s"]
+        place = found.end()
+    if not text or place != len(text) or seconds > _LONGEST.total_seconds():
+        raise SettingsError(f"{of} is {text[:40]!r}: expected a duration such as 30s, 500ms, 5m or 1h30m")
+    return timedelta(seconds=seconds)
+
+
+def maybe_duration(text: str | None, of: str) -> timedelta | None:
+    """The same for an option that may be left out."""
+    return None if text is None else duration(text, of)
+
+
+def instant(text: str, of: str) -> datetime:
+    """An ISO 8601 date and time; without a zone it is read on this host's clock."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise SettingsError(f"{of} is {text[:40]!r}: expected a time such as 2026-11-30T09:00 or …T09:00+01:00") from None
+
+
+def queues(given: Sequence[str], concurrency: int) -> dict[str, int] | None:
+    """`mail:10`, or several as `mail:10,default`; a queue without a number may use every slot. None when none is named."""
+    found: dict[str, int] = {}
+    for text in (part for one in given for part in one.split(",")):
+        name, colon, slots = text.strip().rpartition(":")
+        if not colon:
+            name, slots = slots, str(concurrency)
+        if not name or not slots.isdecimal():
+            raise SettingsError(f"--queue is {text!r}: expected NAME or NAME:SLOTS, such as mail:10")
+        found[name] = int(slots)
+    return found or None
+
+
+def entity(text: str | None) -> tuple[str, str] | None:
+    """`order:42` is a name and an id."""
+    if text is None:
+        return None
+    name, colon, entity_id = text.partition(":")
+    if not colon or not name or not entity_id:
+        raise SettingsError(f"--entity is {text!r}: expected NAME:ID, such as order:42")
+    return name, entity_id
+
+
+def value(text: str) -> Any:
+    """JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def span(seconds: float | timedelta | None) -> str:
+    """A duration for people: `12 ms`, `0.8 s`, `4 m 3 s`, `2 h 5 m`, `3 d 4 h`."""
+    if seconds is None:
+        return "–"
+    total = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if total < 0:
+        return f"-{span(-total)}"
+    if total < 0.1:
+        return f"{total * 1000:.0f} ms"
+    if total < 60:
+        return f"{total:.1f} s"
+    whole = int(total)
+    for unit, size, below, smaller in (("m", 60, 3600, "s"), ("h", 3600, 86400, "m"), ("d", 86400, None, "h")):
+        if below is None or whole < below:
+            rest = whole % size // {"s": 1, "m": 60, "h": 3600}[smaller]
+            return f"{whole // size} {unit} {rest} {smaller}"
+    return f"{total:.0f} s"
+
+
+def milliseconds(ms: float | None) -> str:
+    """The same from milliseconds."""
+    return "–" if ms is None else span(ms / 1000)
+
+
+def clock(at: datetime | None) -> str:
+    """An instant in UTC, to the second."""
+    return "–" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def count(n: Count) -> str:
+    """A number with thousands apart, and a plus where counting stopped."""
+    return f"{n.n:,}" + ("" if n.exact else "+")
+
+
+def size(text: str) -> str:
+    """How large a text is in the store."""
+    n = len(text.encode("utf-8", "surrogatepass"))
+    return f"{n} B" if n < 10_000 else f"{n / 1024:.1f} KiB"
+
+
+def plural(n: int, word: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"

@@ -1,0 +1,210 @@
+"""Logs: what the code announces as `logging` records, one line each, as text or as JSON.
+
+A line cannot be forged by what a job contains: text is stripped of control characters, JSON escapes them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never
+
+from windlass.core import events
+from windlass.core.status import Status
+from windlass.observability.plain import plain, short
+
+if TYPE_CHECKING:
+    from windlass.core.job import Job
+
+Format: TypeAlias = Literal["text", "json"]
+LOGGER = "windlass"
+_FACTS = "windlass_facts"
+_LONGEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An event in words: how grave, what happened, and the facts a machine would want."""
+
+    level: int
+    event: str
+    facts: dict[str, Any]
+    text: str = ""
+
+
+class Logs:
+    """A listener for `app.listen`: writes each event to a logger, below whose level it costs next to nothing."""
+
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        self._logger = logger or logging.getLogger(LOGGER)
+
+    def __call__(self, event: events.Event) -> None:
+        if not self._logger.isEnabledFor(level_of(event)):
+            return
+        line = describe(event)
+        self._logger.log(line.level, "%s %s", line.event, line.text, extra={_FACTS: {"event": line.event, **line.facts}})
+
+
+class TextFormatter(logging.Formatter):
+    """`22:04:28.123 info  succeeded  send_receipt …`: for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever the message holds."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        text = f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname.lower():<7} {record.getMessage()}"
+        if record.exc_info:
+            text += f" | {self.formatException(record.exc_info)}"
+        return plain(text).rstrip()
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: for machines. Everything that is not plain ASCII is escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever the message holds."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        told: dict[str, Any] = {"at": at.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
+        facts: dict[str, Any] | None = getattr(record, _FACTS, None)
+        told.update({"event": "log", "message": record.getMessage()} if facts is None else facts)
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
+
+
+def write_lines(stream: TextIO, form: Format = "text", level: int = logging.INFO) -> Logs:
+    """Send the lines of windlass's own logger to a stream, and give the listener that feeds it."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logger = logging.getLogger(LOGGER)
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False
+    return Logs(logger)
+
+
+def level_of(event: events.Event) -> int:
+    """How grave an event is, without building its line."""
+    match event:
+        case events.JobEnqueued():
+            return logging.DEBUG
+        case events.ChoreDone():
+            # Promoting is as frequent as jobs are; a rescue means that a worker died.
+            return {"promote": logging.DEBUG, "rescue": logging.WARNING}.get(event.chore, logging.INFO)
+        case events.JobEnded():
+            return _ENDED.get(event.transition.to, logging.INFO)
+        case (
+            events.JobFenced() | events.ResultRefused() | events.JobStuck() | events.LoopBlocked() | events.StoreTroubled()
+        ):
+            return logging.WARNING
+        case _:
+            return logging.INFO
+
+
+_ENDED = {Status.FAILED: logging.ERROR, Status.RETRYING: logging.WARNING}
+
+
+def describe(event: events.Event) -> Line:
+    """The event in words and facts."""
+    name, facts, text = _told(event)
+    return Line(level_of(event), name, facts, text)
+
+
+def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
+    match event:
+        case events.JobEnqueued():
+            facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
+            return "enqueued", facts, f"{event.type} {event.id}" + ("" if event.created else " (was there already)")
+        case events.JobStarted():
+            return "started", _about(event.job), f"{_job(event.job)} attempt {event.job.attempts}/{event.job.max_attempts}"
+        case events.JobEnded():
+            return _ended(event)
+        case events.ResultRefused():
+            return "refused", _about(event.job), f"{_job(event.job)} late result, lease {event.job.lease_token} was lost"
+        case events.JobFenced():
+            return "fenced", _about(event.job), f"{_job(event.job)} given up: its lease could not be extended in time"
+        case events.JobStuck():
+            facts = {**_about(event.job), "stuck": event.stuck}
+            return "stuck", facts, f"{_job(event.job)} is past its timeout in a thread that cannot be stopped"
+        case events.LoopBlocked():
+            facts = {"seconds": round(event.seconds, 3), "types": list(event.types)}
+            return "blocked-loop", facts, f"the event loop stood still {event.seconds:.1f} s: {_suspects(event.types)}"
+        case _:
+            return _of_the_worker(event)
+
+
+_Remaining: TypeAlias = (
+    events.WorkerStarted
+    | events.WorkerStopping
+    | events.WorkerStopped
+    | events.ChoreDone
+    | events.TickFired
+    | events.StoreTroubled
+    | events.StoreRecovered
+)
+
+
+def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
+    match event:
+        case events.WorkerStarted():
+            facts: dict[str, Any] = {
+                "worker": event.worker_id,
+                "store": event.store,
+                "queues": list(event.queues),
+                "types": list(event.types),
+                "concurrency": event.concurrency,
+            }
+            return "ready", facts, f"{event.worker_id} claims with {event.concurrency} slots"
+        case events.WorkerStopping():
+            facts = {"worker": event.worker_id, "running": event.running, "grace_ms": _ms(event.grace.total_seconds())}
+            return "stopping", facts, f"{event.running} running, {event.grace.total_seconds():g} s grace"
+        case events.WorkerStopped():
+            facts = {"worker": event.worker_id, "done": event.done, "released": event.released}
+            return "stopped", facts, f"{event.done} done, {event.released} of them handed back"
+        case events.ChoreDone():
+            return f"{event.chore}d", {"chore": event.chore, "count": event.count}, f"{event.count} jobs"
+        case events.TickFired():
+            facts = {"schedule": event.schedule, "tick": event.tick, "job": event.job_id}
+            return "tick", facts, f"{event.schedule} {event.tick} {event.job_id or 'skipped'}"
+        case events.StoreTroubled():
+            return "store-trouble", {"doing": event.doing, "error": event.error}, f"cannot {event.doing}: {event.error}"
+        case events.StoreRecovered():
+            facts = {"doing": event.doing, "seconds": round(event.seconds, 3)}
+            return "store-recovered", facts, f"can {event.doing} again after {event.seconds:.1f} s"
+    assert_never(event)
+
+
+def _ended(event: events.JobEnded) -> tuple[str, dict[str, Any], str]:
+    job, change = event.job, event.transition
+    facts = {**_about(job), "status": change.to.value, "duration_ms": _ms(event.seconds)}
+    text = f"{_job(job)} {event.seconds:.3f} s"
+    if change.error is not None:
+        facts["error"] = {"type": change.error.type, "message": change.error.message}
+        text += f" {short(f'{change.error.type}: {change.error.message}', _LONGEST)}"
+    elif change.note:
+        facts["note"] = change.note
+        text += f" {short(change.note, _LONGEST)}"
+    if change.delay is not None:
+        facts["again_in_ms"] = _ms(change.delay.total_seconds())
+        text += f" (again in {change.delay.total_seconds():.1f} s)"
+    return change.happened.value, facts, text
+
+
+def _about(job: Job) -> dict[str, Any]:
+    facts: dict[str, Any] = {"job": job.id, "type": job.type, "queue": job.queue, "attempt": job.attempts}
+    if job.correlation_id is not None:
+        facts["correlation"] = job.correlation_id
+    return facts
+
+
+def _job(job: Job) -> str:
+    return f"{job.type} {job.id}"
+
+
+def _suspects(types: tuple[str, ...]) -> str:
+    return f"{', '.join(types)} may block it" if types else "something blocks it"
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,149 @@
+"""What a store should do, in plain dictionaries: no clock, no concurrency, no batches.
+
+The model takes two things from the store's word: in which order queued jobs stand (their instants), and which of the
+jobs that may not run yet are blocked already and which still queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from windlass.core.draft import Draft
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.core.transition import Transition, honour_cancel
+from windlass.stores.contract import Action, Answer, Created, Duplicate, Inserted, Lease, Operated, Verdict
+
+READY = {Status.QUEUED, Status.BLOCKED}
+
+
+@dataclass
+class Row:
+    draft: Draft
+    status: Status
+    held: str | None
+    told: list[Happened]
+    attempts: int = 0
+    crashes: int = 0
+    token: int = 0
+    cancel: bool = False
+    expired: bool = False
+    """its lease is over, or will be in a moment"""
+    due: bool = False
+    """its time has come, or will in a moment"""
+
+    def end(self) -> None:
+        self.held = None
+
+
+@dataclass
+class Model:
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    paused: set[str] = field(default_factory=set[str])
+
+    def holder(self, key: str | None, but: str) -> str | None:
+        return next((id_ for id_, row in self.rows.items() if key and row.held == key and id_ != but), None)
+
+    def insert(self, draft: Draft, *, later: bool, due: bool) -> Inserted:
+        if draft.id in self.rows:
+            return Created(draft.id)
+        holder = self.holder(draft.unique_queued, draft.id)
+        if holder is not None:
+            return Duplicate(holder, draft.unique_queued or "")
+        status = Status.SCHEDULED if later else Status.QUEUED
+        self.rows[draft.id] = Row(draft, status, draft.unique_queued, [Happened.ENQUEUED], due=due)
+        return Created(draft.id)
+
+    def may_run(self, id_: str) -> bool:
+        draft = self.rows[id_].draft
+        running = [row for row in self.rows.values() if row.status is Status.PROCESSING]
+        taken = sum(row.draft.limit_key == draft.limit_key for row in running)
+        return (draft.limit is None or taken < draft.limit) and self.holder(draft.unique_running, id_) is None
+
+    def claim(self, order: Iterable[str], n: int, queues: Mapping[str, int] | None, *, expired: bool) -> list[str]:
+        claimed: list[str] = []
+        left = None if queues is None else dict(queues)
+        for id_ in order:
+            row = self.rows[id_]
+            queue = row.draft.options.queue
+            open_ = row.status is Status.QUEUED and queue not in self.paused and (left is None or left.get(queue, 0) > 0)
+            if open_ and len(claimed) < n and self.may_run(id_):
+                row.status, row.held, row.expired, row.due = Status.PROCESSING, row.draft.unique_running, expired, False
+                row.token += 1
+                row.attempts += 1
+                row.told.append(Happened.CLAIMED)
+                claimed.append(id_)
+                if left is not None:
+                    left[queue] -= 1
+        return claimed
+
+    def apply(self, transition: Transition, *, due: bool) -> Verdict:
+        row = self.rows.get(transition.id)
+        if row is None:
+            return Verdict.MISSING
+        if row.token != transition.token:
+            row.told.append(Happened.REFUSED)
+            return Verdict.STALE
+        if row.status is Status.PROCESSING:
+            self.move(row, transition, due=due)
+        return Verdict.APPLIED
+
+    def move(self, row: Row, transition: Transition, *, due: bool) -> None:
+        if row.cancel:
+            transition = honour_cancel(transition)
+        row.status, row.due, row.expired = transition.to, due and transition.delay is not None, False
+        row.attempts -= transition.give_back
+        row.crashes += transition.crashed
+        row.told.append(transition.happened)
+        if row.status.finished:
+            row.end()
+
+    def rescue(self, transition: Transition) -> Status:
+        row = self.rows[transition.id]
+        self.move(row, transition, due=False)
+        row.token += 1
+        return row.status
+
+    def owns(self, lease: Lease) -> bool:
+        row = self.rows.get(lease.id)
+        return row is not None and row.status is Status.PROCESSING and row.token == lease.token
+
+    def operate(self, id_: str, action: Action) -> Answer:
+        row = self.rows.get(id_)
+        if row is None:
+            return Answer(Operated.MISSING)
+        found = row.status
+        if action is Action.CANCEL:
+            return Answer(self.cancel(row), found)
+        if action is Action.DELETE:
+            if found is Status.PROCESSING:
+                return Answer(Operated.REFUSED, found)
+            del self.rows[id_]
+            return Answer(Operated.DONE, found)
+        holder = self.holder(row.draft.unique_queued, id_) if found.finished else None
+        if holder is not None:
+            return Answer(Operated.DUPLICATE, found, holder)
+        return Answer(self.retry(row), found)
+
+    def cancel(self, row: Row) -> Operated:
+        if row.status in WAITING:
+            row.status = Status.CANCELLED
+            row.told.append(Happened.CANCELLED)
+            row.end()
+            return Operated.DONE
+        if row.status is Status.PROCESSING:
+            row.cancel = True
+            row.told.append(Happened.CANCEL_REQUESTED)
+            return Operated.REQUESTED
+        return Operated.REFUSED
+
+    def retry(self, row: Row) -> Operated:
+        if row.status in READY | {Status.PROCESSING}:
+            return Operated.REFUSED
+        if row.status.finished:
+            row.attempts = row.crashes = 0
+            row.cancel, row.held = False, row.draft.unique_queued
+        row.status, row.due = Status.QUEUED, False
+        row.told.append(Happened.RETRIED)
+        return Operated.DONE

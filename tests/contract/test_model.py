@@ -1,0 +1,241 @@
+"""Any sequence of operations on a store ends as the model says, and keeps what must always hold."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
+
+from tests.contract.invariants import check, orphans
+from tests.contract.model import READY, Model
+from tests.contract.places import STORES, open_place
+from tests.contract.steps import BOOM, HOUR, get, operate, passed
+from tests.support.drafts import INSTANT, LONG, draft, want
+from windlass.core.draft import Draft
+from windlass.core.history import Entry, Happened
+from windlass.core.job import Job, Progress
+from windlass.core.limit import Limit
+from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.retry import Retry
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.core.unique import Unique
+from windlass.stores.contract import Action, Created, Lease, Report, Retention, Store, Verdict
+
+T = TypeVar("T")
+SLOW = Retry(5, base=3600, cap=3600, jitter=False)
+NOTHING_KEPT = Retention(succeeded=timedelta(0), failed=timedelta(0), cancelled=timedelta(0))
+OUTCOMES: list[Outcome] = [
+    Succeeded("1"),
+    Failed(BOOM, after=HOUR),
+    Failed(BOOM, after=INSTANT),
+    Failed(BOOM, again=False),
+    Snoozed(HOUR),
+    Snoozed(INSTANT),
+    Cancelled("enough"),
+    Released("stopping"),
+    Crashed("died"),
+]
+# Keys of waiting only are apart from the others: a waiting job may keep another from running, but is no part of the
+# line that an ending frees in the same step.
+UNIQUES = [Unique("k", "k"), Unique(running="k"), Unique("q", "k"), Unique("l", "l"), Unique(queued="w")]
+LIMITS = [Limit("one", 1), Limit("two", 2)]
+QUEUES = st.sampled_from(["a", "b"])
+ALLOWANCES = st.sampled_from([None, None, {"a": 1}, {"a": 2, "b": 1}, {"b": 5, "c": 5}])
+
+
+class Machine(RuleBasedStateMachine):
+    ids: Bundle[str] = Bundle("ids")
+    leases: Bundle[Job] = Bundle("leases")
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.closing = AsyncExitStack()
+        self.folder = self.closing.enter_context(tempfile.TemporaryDirectory())
+        self.model = Model()
+        self.store = self.run(self.open(name))
+
+    async def open(self, name: str) -> Store:
+        place = await self.closing.enter_async_context(open_place(name, Path(self.folder)))
+        store = place.store()
+        await store.open()
+        self.closing.push_async_callback(store.close)
+        return store
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(coroutine)
+
+    def teardown(self) -> None:
+        self.run(self.closing.aclose())
+        self.runner.close()
+
+    def insert(self, one: Draft, delay: timedelta | None = None) -> str:
+        expected = self.model.insert(one, later=delay is not None, due=delay == INSTANT)
+        assert self.run(self.store.jobs.insert([one])) == [expected]
+        return one.id
+
+    @rule(
+        target=ids,
+        queue=QUEUES,
+        priority=st.sampled_from([1, 100]),
+        delay=st.sampled_from([None, None, INSTANT, HOUR]),
+        attempts=st.integers(1, 3),
+        crashes=st.integers(1, 2),
+    )
+    def enqueue(self, queue: str, priority: int, delay: timedelta | None, attempts: int, crashes: int) -> str:
+        options = {"queue": queue, "priority": priority, "delay": delay}
+        return self.insert(draft(max_attempts=attempts, max_crashes=crashes, **options), delay)
+
+    @rule(target=ids, queue=QUEUES, unique=st.sampled_from(UNIQUES), delay=st.sampled_from([None, None, INSTANT]))
+    def enqueue_unique(self, queue: str, unique: Unique, delay: timedelta | None) -> str:
+        return self.insert(draft(queue=queue, unique=unique, delay=delay), delay)
+
+    @rule(target=ids, queue=QUEUES, limit=st.sampled_from(LIMITS), delay=st.sampled_from([None, None, INSTANT]))
+    def enqueue_limited(self, queue: str, limit: Limit, delay: timedelta | None) -> str:
+        return self.insert(draft(queue=queue, limit=limit, delay=delay), delay)
+
+    @rule(id_=ids)
+    def enqueue_again(self, id_: str) -> None:
+        row = self.model.rows.get(id_)
+        if row is not None:
+            assert self.run(self.store.jobs.insert([row.draft])) == [Created(id_)]
+
+    @rule(target=leases, n=st.integers(1, 4), lease=st.sampled_from([LONG, LONG, INSTANT]), queues=ALLOWANCES)
+    def claim(self, n: int, lease: timedelta, queues: dict[str, int] | None) -> MultipleResults[Job]:
+        jobs = [job for job in self.run(self.store.views.get(list(self.model.rows))) if job]
+        order = [job.id for job in sorted(jobs, key=lambda job: (job.priority, job.run_at, job.id))]
+        expected = self.model.claim(order, n, queues, expired=lease == INSTANT)
+        claimed = self.run(self.store.jobs.claim(want(n, lease=lease, queues=queues)))
+        assert [job.id for job in claimed] == expected
+        return multiple(*claimed)
+
+    @rule(job=leases, outcome=st.sampled_from(OUTCOMES))
+    def settle(self, job: Job, outcome: Outcome) -> None:
+        transition = decide(job, outcome, SLOW)
+        expected = self.model.apply(transition, due=transition.delay == INSTANT)
+        assert self.run(self.store.jobs.apply([transition])) == [expected]
+
+    @rule(job=leases, outcome=st.sampled_from(OUTCOMES), off=st.sampled_from([-1, 1, 2]))
+    def settle_with_another_token(self, job: Job, outcome: Outcome, off: int) -> None:
+        row = self.model.rows.get(job.id)
+        if row is not None and row.token != job.lease_token + off:
+            self.settle_wrongly(replace(job, lease_token=job.lease_token + off), outcome)
+
+    def settle_wrongly(self, job: Job, outcome: Outcome) -> None:
+        transition = decide(job, outcome, SLOW)
+        assert self.model.apply(transition, due=False) is Verdict.STALE
+        assert self.run(self.store.jobs.apply([transition])) == [Verdict.STALE]
+
+    @rule(job=leases, lease=st.sampled_from([LONG, INSTANT]))
+    def extend(self, job: Job, lease: timedelta) -> None:
+        held = Lease(job.id, job.lease_token)
+        owned = self.model.owns(held)
+        found = self.run(self.store.jobs.extend("w1", [held], lease))
+        assert found.lost == (frozenset() if owned else {job.id})
+        assert found.cancels == ({job.id} if owned and self.model.rows[job.id].cancel else frozenset())
+        if owned:
+            self.model.rows[job.id].expired = lease == INSTANT
+
+    @rule(job=leases)
+    def report(self, job: Job) -> None:
+        lease = Lease(job.id, job.lease_token)
+        owned = self.model.owns(lease)
+        [found] = self.run(self.store.jobs.report([Report(lease, Progress(done=1))]))
+        assert (found is Verdict.APPLIED) == owned
+
+    @rule(id_=ids, action=st.sampled_from(list(Action)))
+    def operate(self, id_: str, action: Action) -> None:
+        expected = self.model.operate(id_, action)
+        assert self.run(operate(self.store, id_, action)) == expected
+
+    @rule(n=st.sampled_from([1, 2, 100]))
+    def promote(self, n: int) -> None:
+        due = [id_ for id_, row in self.model.rows.items() if row.due]
+        for id_ in due:
+            self.run(passed(self.store, self.run(get(self.store, id_)).run_at))
+        found = self.run(self.store.jobs.promote(n))
+        assert found.promoted == min(n, len(due))
+        for id_ in due:
+            job = self.run(get(self.store, id_))
+            if job.status is Status.QUEUED:
+                row = self.model.rows[id_]
+                row.status, row.due = Status.QUEUED, False
+                row.told.append(Happened.PROMOTED)
+        assert sum(self.model.rows[id_].due for id_ in due) == len(due) - found.promoted
+
+    @rule(n=st.sampled_from([1, 100]))
+    def rescue(self, n: int) -> None:
+        running = {id_ for id_, row in self.model.rows.items() if row.status is Status.PROCESSING and row.expired}
+        jobs = {id_: self.run(get(self.store, id_)) for id_ in running}
+        for job in jobs.values():
+            self.run(passed(self.store, job.lease_expires_at))
+        found = self.run(self.store.jobs.rescue(n))
+        assert len(found) == min(n, len(running))
+        assert {one.id for one in found} <= running
+        for one in found:
+            assert self.model.rescue(decide(jobs[one.id], Lost())) is one.to
+
+    @rule()
+    def prune(self) -> None:
+        ended = [id_ for id_, row in self.model.rows.items() if row.status.finished]
+        for id_ in ended:
+            self.run(passed(self.store, self.run(get(self.store, id_)).finished_at))
+        assert self.run(self.store.jobs.prune(NOTHING_KEPT, 1_000)) == len(ended)
+        for id_ in ended:
+            del self.model.rows[id_]
+
+    @rule(queue=QUEUES)
+    def pause(self, queue: str) -> None:
+        self.run(self.store.queues.pause([queue]))
+        self.model.paused.add(queue)
+
+    @rule(queue=QUEUES)
+    def resume(self, queue: str) -> None:
+        self.run(self.store.queues.resume([queue]))
+        self.model.paused.discard(queue)
+
+    @invariant()
+    def the_store_is_as_the_model(self) -> None:
+        jobs, histories = self.run(check(self.store))
+        assert {job.id for job in jobs} == set(self.model.rows), "I4"
+        for job, history in zip(jobs, histories, strict=True):
+            self.compare(job, history)
+        assert orphans(jobs) == []
+
+    def compare(self, job: Job, history: list[Entry]) -> None:
+        row = self.model.rows[job.id]
+        if {row.status, job.status} <= READY:
+            row.status = job.status
+        assert (job.status, job.attempts, job.crashes, job.lease_token, job.unique_key) == (
+            *(row.status, row.attempts, row.crashes, row.token, row.held),
+        )
+        assert moves([entry.happened for entry in history]) == moves(row.told)
+
+
+def moves(told: list[Happened]) -> list[Happened]:
+    """Without what the model does not know: being blocked, and being asked again to stop."""
+    known = [one for one in told if one not in (Happened.BLOCKED, Happened.UNBLOCKED)]
+    return [one for one, group in groupby(known) for _ in ([one] if one is Happened.CANCEL_REQUESTED else group)]
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_does_what_the_model_does(name: str) -> None:
+    wide = settings(
+        max_examples=max(1, settings.default.max_examples // 4 if settings.default else 25),
+        suppress_health_check=list(HealthCheck),
+    )
+    run_machine(lambda: Machine(name), settings=wide)
