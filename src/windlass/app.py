@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
@@ -25,7 +26,7 @@ from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
     from datetime import timedelta
     from types import TracebackType
     from typing import Self
@@ -87,6 +88,7 @@ class Windlass:
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None
+        self._opening = threading.Lock()
 
     async def __aenter__(self) -> Self:
         await self.client.open()
@@ -99,7 +101,8 @@ class Windlass:
 
     def close(self) -> None:
         """End the thread that `enqueue_sync` started, if it did."""
-        door, self._door = self._door, None
+        with self._opening:
+            door, self._door = self._door, None
         if door is not None:
             door.close()
 
@@ -194,7 +197,7 @@ class Windlass:
         if unknown:
             raise SettingsError(f"{', '.join(sorted(unknown))} cannot be declared: known are name, retry, process,"
                                 f" schedule, {', '.join(Asked.__annotations__)}")
-        options = lay_over(self.defaults, cast("Asked", {**given, "max_attempts": policy.attempts}))
+        options = lay_over(self.defaults, cast("Asked", {"max_attempts": policy.attempts, **given}))
         return options, policy
 
     def _add(self, declaration: Declaration) -> JobFunction[Any, Any]:
@@ -240,7 +243,7 @@ class Windlass:
         return await self.client.enqueue_many((self._draft(one) for one in jobs), tx)
 
     @contextmanager
-    def within(self, tx: object) -> Iterator[None]:
+    def within(self, tx: object) -> Generator[None, None, None]:
         """Let everything enqueued below join the caller's transaction."""
         token = self.client.enter(tx)
         try:
@@ -256,9 +259,10 @@ class Windlass:
         return job if isinstance(job, str) else str(job.declared.get("name") or job.__name__)
 
     def _blocking(self) -> Door:
-        if self._door is None:
-            self._door = Door(self.client)
-        return self._door
+        with self._opening:
+            if self._door is None:
+                self._door = Door(self.client)
+            return self._door
 
     # Running.
 

@@ -108,7 +108,8 @@ _SOURCES = (
 def load(environ: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
     """The settings of this process: the file `windlass.toml` where there is one, and over it the environment."""
     given = os.environ if environ is None else environ
-    found: dict[str, Any] = _from_file(file or Path(given.get("WINDLASS_FILE", DEFAULT_FILE)), required=file is not None)
+    named = file or (Path(given["WINDLASS_FILE"]) if "WINDLASS_FILE" in given else None)
+    found: dict[str, Any] = _from_file(named or Path(DEFAULT_FILE), required=named is not None)
     for source in _SOURCES:
         for name in source.names:
             if name in given:
@@ -135,7 +136,13 @@ def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
     unknown = members.keys() - by_member.keys()
     if unknown:
         raise SettingsError(f"{path} sets {', '.join(sorted(unknown))}: known are {', '.join(by_member)}")
-    return {by_member[name].field: _read(by_member[name], f"{path}: {name}", str(v)) for name, v in members.items()}
+    return {by_member[name].field: _read_member(by_member[name], path, name, v) for name, v in members.items()}
+
+
+def _read_member(source: _Source, path: Path, name: str, value: object) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise SettingsError(f"{path}: {name} is {value!r}: expected {source.expected}")
+    return _read(source, f"{path}: {name}", str(value))
 
 
 def _member(source: _Source) -> str:

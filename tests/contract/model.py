@@ -34,7 +34,7 @@ class Row:
     """its time has come, or will in a moment"""
 
     def end(self) -> None:
-        self.held = None
+        self.held, self.due = None, False
 
 
 @dataclass
@@ -67,7 +67,9 @@ class Model:
         for id_ in order:
             row = self.rows[id_]
             queue = row.draft.options.queue
-            open_ = row.status is Status.QUEUED and queue not in self.paused and (left is None or left.get(queue, 0) > 0)
+            open_ = (
+                row.status is Status.QUEUED and queue not in self.paused and (left is None or left.get(queue, 0) > 0)
+            )
             if open_ and len(claimed) < n and self.may_run(id_):
                 row.status, row.held, row.expired, row.due = Status.PROCESSING, row.draft.unique_running, expired, False
                 row.token += 1

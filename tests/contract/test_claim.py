@@ -2,7 +2,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.contract.steps import HOUR, RELEASED, cancel, get, last_entry, near, put, settle, start, status, statuses, take, told
+from tests.contract.steps import (
+    HOUR,
+    RELEASED,
+    cancel,
+    get,
+    last_entry,
+    near,
+    put,
+    settle,
+    start,
+    status,
+    statuses,
+    take,
+    told,
+)
 from tests.support.drafts import draft, want
 from windlass.core.draft import Draft
 from windlass.core.history import Happened

@@ -70,7 +70,12 @@ async def test_an_inserted_job_is_queued_with_all_it_was_given(store: Store) -> 
     assert job.run_at == job.queued_at == job.created_at == job.updated_at
     [entry] = await store.views.history(one.id)
     assert entry == Entry(
-        number=1, at=job.created_at, happened=Happened.ENQUEUED, status=Status.QUEUED, actor=entry.actor, note=entry.note
+        number=1,
+        at=job.created_at,
+        happened=Happened.ENQUEUED,
+        status=Status.QUEUED,
+        actor=entry.actor,
+        note=entry.note,
     )
 
 
@@ -79,7 +84,13 @@ async def test_a_job_inserted_with_nothing_special_has_the_defaults(store: Store
     await put(store, one)
     job = await get(store, one.id)
     assert (job.queue, job.priority, job.max_attempts, job.max_crashes) == ("default", 100, 5, 3)
-    assert (job.timeout, job.unique_key, job.limit_key, job.limit, job.idempotency_key) == (None, None, None, None, None)
+    assert (job.timeout, job.unique_key, job.limit_key, job.limit, job.idempotency_key) == (
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
     assert (job.tags, job.metadata, job.schedule, job.tick, job.parent_id) == ((), {}, None, None, None)
     assert await told(store, one.id) == [Happened.ENQUEUED]
 

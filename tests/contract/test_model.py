@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
@@ -234,8 +234,10 @@ def moves(told: list[Happened]) -> list[Happened]:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", STORES)
 def test_a_store_does_what_the_model_does(name: str) -> None:
-    wide = settings(
-        max_examples=max(1, settings.default.max_examples // 4 if settings.default else 25),
+    profile = settings()
+    fewer = settings(
+        max_examples=max(1, profile.max_examples // 4),
+        phases=set(profile.phases) - {Phase.explain},  # it takes minutes and tells little of a sequence
         suppress_health_check=list(HealthCheck),
     )
-    run_machine(lambda: Machine(name), settings=wide)
+    run_machine(lambda: Machine(name), settings=fewer)

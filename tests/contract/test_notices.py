@@ -10,7 +10,6 @@ from tests.support.drafts import draft
 from tests.support.until import until
 from windlass.stores.contract import Action, Operated, Store
 
-
 MANY = 5
 """a wake-up too many is allowed, so one alone proves nothing"""
 

@@ -42,7 +42,7 @@ ODD = [
     "cafe\u0301",
     "\U0001f468\u200d\U0001f469\u200d\U0001f467",
     "<img src=x onerror=alert(1)>",
-    "\"><svg/onload=alert(1)>",
+    '"><svg/onload=alert(1)>',
     "'onmouseover='alert(1)",
     "javascript:alert(1)",
     "</script><script>",

@@ -3,7 +3,20 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from tests.contract.steps import AGAIN_LATER, AGAIN_SOON, HOUR, finish, get, last_entry, near, passed, put, statuses, take, told
+from tests.contract.steps import (
+    AGAIN_LATER,
+    AGAIN_SOON,
+    HOUR,
+    finish,
+    get,
+    last_entry,
+    near,
+    passed,
+    put,
+    statuses,
+    take,
+    told,
+)
 from tests.support.drafts import INSTANT, draft, want
 from windlass.core.history import Happened
 from windlass.core.status import Status

@@ -116,7 +116,9 @@ async def test_at_most_n_are_deleted_at_once(store: Store) -> None:
 async def test_the_bound_holds_over_all_statuses_and_queues(store: Store) -> None:
     await one_of_each(store, "a")
     await one_of_each(store, "b")
-    retention = Retention(succeeded=timedelta(0), failed=timedelta(0), cancelled=timedelta(0), queues={"b": NOTHING_KEPT})
+    retention = Retention(
+        succeeded=timedelta(0), failed=timedelta(0), cancelled=timedelta(0), queues={"b": NOTHING_KEPT}
+    )
     pruned = [await store.jobs.prune(retention, 4) for _ in range(2)]
     assert pruned == [4, 2]
     assert await left(store) == set()

@@ -313,7 +313,9 @@ async def test_the_same_work_within_its_window_is_named_and_not_written(store: S
     assert one.idempotency_key is not None
     await put(store, one)
     assert await is_duplicate(other, draft(payload='{"a":1}', idempotency_window=HOUR), one.id, one.idempotency_key)
-    await put(store, draft(payload='{"a":2}', idempotency_window=HOUR), draft("other", '{"a":1}', idempotency_window=HOUR))
+    await put(
+        store, draft(payload='{"a":2}', idempotency_window=HOUR), draft("other", '{"a":1}', idempotency_window=HOUR)
+    )
     await put(store, draft(payload='{"a":1}'))
     assert len(await everything(store)) == 4
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Any
 
@@ -29,7 +30,12 @@ def new_id() -> str:
 
 
 def draft(
-    type_: str = "noop", payload: str = "{}", *, id: str | None = None, unique: str | Unique | None = None, **options: Any
+    type_: str = "noop",
+    payload: str = "{}",
+    *,
+    id: str | None = None,
+    unique: str | Unique | None = None,
+    **options: Any,
 ) -> Draft:
     """A job about to be inserted, its keys resolved as a client resolves them."""
     return make_draft(type_, id or new_id(), payload, Options(unique=Unique.of(unique), **options), templated=False)
@@ -38,7 +44,7 @@ def draft(
 def want(
     n: int = 10,
     worker: str = "w1",
-    types: Set[str] = frozenset({"noop"}),
+    types: AbstractSet[str] = frozenset({"noop"}),
     lease: timedelta = LONG,
     queues: Mapping[str, int] | None = None,
 ) -> Want:

@@ -13,13 +13,13 @@ from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull
 from windlass.core.events import Hub, JobEnqueued
-from windlass.core.handler import make_draft
+from windlass.core.handler import Handler, make_draft
 from windlass.core.keys import check_name
 from windlass.core.payload import canonical
-from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
@@ -41,7 +41,7 @@ class Client:
         self.defaults = defaults
         self.ids = Ids()
         self._ambient: ContextVar[object | None] = ContextVar("windlass_tx", default=None)
-        self._opening = asyncio.Lock()
+        self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._coalescer: Coalescer | None = None
@@ -66,12 +66,25 @@ class Client:
     async def ready(self) -> Store:
         """The store, open."""
         if self._coalescer is None:
-            async with self._opening:
+            async with self._lock():
                 if self._coalescer is None:
                     await self.store.open()
-                    self._loop = asyncio.get_running_loop()
-                    self._coalescer = Coalescer(self.store.jobs.insert)
+                    self._gather_in(asyncio.get_running_loop())
+        elif self._loop is not None and self._loop.is_closed():
+            # An earlier `asyncio.run` left the store open; what it gathered ended with its loop.
+            self._gather_in(asyncio.get_running_loop())
         return self.store
+
+    def _lock(self) -> asyncio.Lock:
+        # A lock belongs to the loop that first waited for it.
+        loop = asyncio.get_running_loop()
+        if self._opening is None or self._opening[0] is not loop:
+            self._opening = (loop, asyncio.Lock())
+        return self._opening[1]
+
+    def _gather_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._coalescer = Coalescer(self.store.jobs.insert)
 
     def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
         """A job of a handler that is registered here."""
@@ -82,7 +95,8 @@ class Client:
         check_name(name, "the type")
         if name in self.registry:
             declaration = self.registry.get(name)
-            text = declaration.codec.encode_plain(payload)
+            nothing = payload is None and not isinstance(getattr(declaration.call, "__self__", None), Handler)
+            text = declaration.codec.encode_plain({} if nothing else payload)
             return self.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec
         text = canonical({} if payload is None else payload, name)
         return make_draft(name, self.ids(), text, lay_over(self.defaults, asked), templated=False), None
@@ -146,21 +160,17 @@ class Client:
 
     def handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
         """What the caller gets for a verdict: a handle, or the error it asked for."""
-        match verdict:
-            case Created(job_id) | Replaced(job_id):
-                created = isinstance(verdict, Created)
-            case Duplicate(job_id, key):
-                if draft.options.on_conflict == "raise":
-                    raise DuplicateJob(job_id, key)
-                created = False
-            case Full(queue, depth):
-                raise QueueFull(queue, depth)
+        if isinstance(verdict, Full):
+            raise QueueFull(verdict.queue, verdict.depth)
+        if isinstance(verdict, Duplicate) and draft.options.on_conflict == "raise":
+            raise DuplicateJob(verdict.id, verdict.key)
+        created = isinstance(verdict, Created)
         if not self.hub.silent:
-            self.hub.tell(JobEnqueued(job_id, draft.type, draft.options.queue, created))
-        return Handle(self, job_id, created=created, codec=codec)
+            self.hub.tell(JobEnqueued(verdict.id, draft.type, draft.options.queue, created))
+        return Handle(self, verdict.id, created=created, codec=codec)
 
     @asynccontextmanager
-    async def changes(self) -> AsyncIterator[asyncio.Event]:
+    async def changes(self) -> AsyncGenerator[asyncio.Event, None]:
         """An event that is set whenever something may have changed in the store."""
         store = await self.ready()
         changed = asyncio.Event()

@@ -64,7 +64,7 @@ class Coalescer:
 
     async def close(self) -> None:
         """Wait until everything handed in has been written."""
-        if self._flusher is not None:
+        if self._flusher is not None and not self._flusher.done():
             await self._flusher
 
     async def _flush(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from windlass.core.errors import JobFailed, JobNotFound, MoveRefused
@@ -12,7 +12,7 @@ from windlass.core.status import Status
 from windlass.stores.contract import Action, Operated, Order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from datetime import timedelta
 
     from windlass.client.client import Client
@@ -61,27 +61,28 @@ class Handle(Generic[R_co]):
     async def wait(self, timeout: float | timedelta | None = None) -> Job:
         """Wait until the job has ended, however it ended; TimeoutError if it takes longer."""
         seconds = timeout if timeout is None or isinstance(timeout, (int, float)) else timeout.total_seconds()
-        async with asyncio.timeout(seconds):
-            async for job in self._changes():
+        async with asyncio.timeout(seconds), aclosing(self._changes()) as changes:
+            async for job in changes:
                 if job.status.finished:
                     return job
         raise JobNotFound(self.id)
 
-    async def events(self) -> AsyncIterator[Entry | Progress]:
+    async def events(self) -> AsyncGenerator[Entry | Progress, None]:
         """Tell what happens to the job, from its first entry on, as it happens; ends when the job has ended."""
         store = await self._client.ready()
         told = 0
         shown: Progress | None = None
-        async for job in self._changes():
-            for entry in await store.views.history(self.id):
-                if entry.number > told:
-                    told = entry.number
-                    yield entry
-            if job.progress is not None and job.progress != shown:
-                shown = job.progress
-                yield shown
-            if job.status.finished:
-                return
+        async with aclosing(self._changes()) as changes:
+            async for job in changes:
+                for entry in await store.views.history(self.id):
+                    if entry.number > told:
+                        told = entry.number
+                        yield entry
+                if job.progress is not None and job.progress != shown:
+                    shown = job.progress
+                    yield shown
+                if job.status.finished:
+                    return
 
     async def cancel(self, reason: str | None = None) -> bool:
         """Cancel the job: true when it is cancelled now, false when its worker was asked to stop it.
@@ -97,7 +98,7 @@ class Handle(Generic[R_co]):
             raise MoveRefused(self.id, answer.status, "cancelled")
         return answer.verdict is Operated.DONE
 
-    async def _changes(self) -> AsyncIterator[Job]:
+    async def _changes(self) -> AsyncGenerator[Job, None]:
         async with self._client.changes() as changed:
             while True:
                 changed.clear()

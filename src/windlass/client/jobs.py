@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from windlass.client.handle import Handle
+from windlass.client.options import as_entity
 from windlass.core.draft import Draft, Options, check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
 from windlass.core.status import Status
@@ -91,11 +92,20 @@ class JobsRoom:
         await self._operate(job_id, Action.DELETE, actor, reason, "deleted")
 
     async def replay(self, job_id: str) -> Handle[Any]:
-        """Enqueue a finished job's work again as a new job that names the old one."""
+        """Enqueue a finished job's work again as a new job that names the old one, under the same keys and limit."""
         job = await self.get(job_id)
         if not job.status.finished:
             raise MoveRefused(job.id, job.status, "replayed")
-        draft = Draft(id=self._client.ids(), type=job.type, payload_json=job.payload_json, options=_again(job))
+        draft = Draft(
+            id=self._client.ids(),
+            type=job.type,
+            payload_json=job.payload_json,
+            options=_again(job),
+            unique_queued=job.unique_queued,
+            unique_running=job.unique_running,
+            limit_key=job.limit_key,
+            limit=job.limit,
+        )
         return await self._client.enqueue(draft, None)
 
     async def _operate(
@@ -134,14 +144,14 @@ def _filter(search: Search) -> Filter:
     status = search.get("status")
     if isinstance(status, str) and status not in Status.__members__.values():
         raise SettingsError(f"status is {status!r}: expected one of {', '.join(Status)}")
-    entity = search.get("entity")
+    entity_name, entity_id = as_entity(search.get("entity"))
     return Filter(
         status=None if status is None else Status(status),
         type=search.get("type"),
         queue=search.get("queue"),
         user_id=search.get("user"),
-        entity_name=None if entity is None else str(entity[0]),
-        entity_id=None if entity is None else str(entity[1]),
+        entity_name=entity_name,
+        entity_id=entity_id,
         correlation_id=search.get("correlation"),
         schedule=search.get("schedule"),
         parent_id=search.get("parent"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from windlass.core.draft import Options, Priority, as_priority
 from windlass.core.errors import SettingsError
@@ -66,7 +66,7 @@ def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
         case "user" | "correlation":
             into[f"{name}_id"] = None if value is None else str(value)
         case "entity":
-            into["entity_name"], into["entity_id"] = _entity(value)
+            into["entity_name"], into["entity_id"] = as_entity(value)
         case "tags":
             into[name] = tuple(value)
         case "metadata":
@@ -77,9 +77,10 @@ def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
             raise SettingsError(f"{name} is not an option: known are {', '.join(Asked.__annotations__)}")
 
 
-def _entity(value: object) -> tuple[str | None, str | None]:
+def as_entity(value: object) -> tuple[str | None, str | None]:
+    """The name and id of the thing a job is about."""
     if value is None:
         return None, None
-    if isinstance(value, tuple) and len(value) == _PAIR:
-        return str(value[0]), str(value[1])
+    if isinstance(value, tuple) and len(pair := cast("tuple[object, ...]", value)) == _PAIR:
+        return str(pair[0]), str(pair[1])
     raise SettingsError(f'entity is {value!r}: expected a pair such as ("order", 42)')

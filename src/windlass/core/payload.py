@@ -16,7 +16,7 @@ from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Never, NoReturn, NotRequired, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core.errors import HandlerError, PayloadInvalid
@@ -319,37 +319,40 @@ class _Form:
     Members go by their fields' names, never by an alias, because an alias may be for one direction only.
     """
 
-    __slots__ = ("_adapter", "_delicate")
+    __slots__ = ("_delicate", "_serializer", "_validator")
 
     def __init__(
         self, name: str, fields: Mapping[str, Any], required: frozenset[str], checked: frozenset[str] = frozenset()
     ) -> None:
         try:
-            self._adapter = _adapter(fields, required)
+            adapter = _adapter(fields, required)
         except Exception as error:  # noqa: BLE001  # a type of the user's own making may raise anything
             raise HandlerError(
                 f"the annotations of handler {name} cannot be used: {_unusable(fields) or _reason(error)};"
                 " use JSON types, dataclasses, pydantic models, datetimes, UUIDs or enums"
             ) from None
-        self._delicate = _is_delicate(self._adapter.core_schema, checked)
+        # Without the adapter in between: these run once per job.
+        self._validator = adapter.validator
+        self._serializer = adapter.serializer
+        self._delicate = _is_delicate(adapter.core_schema, checked)
 
     def validate(self, members: Mapping[str, Any], of: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self._adapter.validate_python(members, by_alias=True, by_name=True)
+            found: dict[str, Any] = self._validator.validate_python(members, by_alias=True, by_name=True)
             return found
         except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
             raise _unfit(of, error) from None
 
     def read(self, text: str, of: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self._adapter.validate_json(text, by_alias=True, by_name=True)
+            found: dict[str, Any] = self._validator.validate_json(text, by_alias=True, by_name=True)
             return found
         except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
             raise _unfit(of, error) from None
 
     def dump(self, members: dict[str, Any], of: str) -> dict[str, Any]:
         try:
-            written: dict[str, Any] = self._adapter.dump_python(
+            written: dict[str, Any] = self._serializer.to_python(
                 members, mode="json", by_alias=False, round_trip=True, warnings="error"
             )
             if self._delicate:
@@ -363,42 +366,36 @@ class _Form:
 
 def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
-    if type(live) in _TEXT_AND_WHOLE:
-        return written
-    match live:
-        case float():
-            if written is None:
-                raise _not_finite(live, of, path)
-        case datetime():
-            offset = live.utcoffset()
-            if offset and offset % _MINUTE and isinstance(written, str):
-                return live.astimezone(UTC).isoformat()
-        case Secret() | SecretBytes() | SecretStr():
-            if written and written == str(cast("object", live)):
-                raise PayloadInvalid(f"{_place(of, path)} is a secret, stored masked: pass a reference to it instead")
-        case set() | frozenset():
-            if isinstance(written, list):
-                return sorted(cast("list[object]", written), key=_encode)
-        case RootModel():
-            return _kept(cast("object", live.root), written, of, path)
-        case _:
-            _keep_members(live, written, of, path)
+    if isinstance(live, (dict, list, tuple)):
+        _keep_members(cast("dict[object, object] | list[object]", live), written, of, path)
+    elif isinstance(live, datetime):
+        offset = live.utcoffset()
+        if offset and offset % _MINUTE and isinstance(written, str):
+            return live.astimezone(UTC).isoformat()
+    elif isinstance(live, float):
+        if written is None:
+            raise _not_finite(live, of, path)
+    elif isinstance(live, (set, frozenset)):
+        if isinstance(written, list):
+            return sorted(cast("list[object]", written), key=_encode)
+    elif isinstance(live, _SECRETS):
+        if written and written == str(cast("object", live)):
+            raise PayloadInvalid(f"{_place(of, path)} is a secret and would be masked: pass a reference to it instead")
+    elif isinstance(written, dict):
+        _keep_members({name: getattr(live, name, None) for name in cast("dict[str, Any]", written)}, written, of, path)
     return written
 
 
-def _keep_members(live: object, written: Any, of: str, path: Path) -> None:
+def _keep_members(live: dict[object, object] | list[object], written: Any, of: str, path: Path) -> None:
     members: Iterable[tuple[Any, object]]
-    if isinstance(written, list):
-        members = enumerate(cast("list[object]", live)) if isinstance(live, (list, tuple)) else ()
-    elif not isinstance(written, dict):
-        return
-    elif isinstance(live, dict):
+    if isinstance(live, dict):
         # By their order: a name may have been something else than text.
-        members = zip(tuple(cast("dict[str, object]", written)), cast("dict[object, object]", live).values(), strict=False)
+        members = tuple(zip(written, live.values(), strict=False)) if isinstance(written, dict) else ()
     else:
-        members = ((name, getattr(live, name, None)) for name in tuple(cast("dict[str, object]", written)))
+        members = zip(range(len(written)), live, strict=False) if isinstance(written, list) else ()
     for name, member in members:
-        written[name] = _kept(member, written[name], of, (*path, name))
+        if type(member) not in _TEXT_AND_WHOLE:
+            written[name] = _kept(member, written[name], of, (*path, name))
 
 
 def _is_delicate(schema: Mapping[str, Any], checked: frozenset[str]) -> bool:

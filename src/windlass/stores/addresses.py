@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from windlass.stores.contract import Store
-    from windlass.stores.sqlite.engine import Synchronous
 
 KNOWN = "sqlite:///jobs.db"
 
@@ -49,7 +48,7 @@ def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
     return SqliteStore(
         unquote(place[1:]) or ":memory:",
         namespace=namespace,
-        synchronous=cast("Synchronous", safety),
+        synchronous=safety,
         timeout=_seconds(options.get("timeout", "10"), url),
     )
 

@@ -608,14 +608,22 @@ class Capabilities:
 class Store(Protocol):
     """One place where jobs live."""
 
-    jobs: Jobs
-    views: Views
-    queues: Queues
-    schedules: Schedules
-    workers: Workers
-    locks: Locks
-    notices: Notices
-    schema: Schema
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def views(self) -> Views: ...
+    @property
+    def queues(self) -> Queues: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def workers(self) -> Workers: ...
+    @property
+    def locks(self) -> Locks: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def schema(self) -> Schema: ...
 
     @property
     def address(self) -> str:

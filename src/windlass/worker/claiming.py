@@ -66,6 +66,7 @@ class Claiming:
                 queues=by_queue,
                 types=self.types,
             )
+            self.empty = False
             before = time.monotonic()
             jobs = await self._steady.attempt(lambda want=want: self._store.jobs.claim(want))  # type: ignore[misc]  # bound per turn
             if jobs is None:

@@ -25,10 +25,11 @@ class Deadlines:
         self._some = asyncio.Event()
 
     def begin(self, running: Running) -> None:
-        """Watch a job that starts now."""
-        if running.deadline is None:
+        """Watch a job whose own time begins now."""
+        if running.job.timeout is None:
             return
-        left = running.deadline - time.monotonic()
+        left = running.job.timeout.total_seconds()
+        running.deadline = time.monotonic() + left
         if left < _SHORT:
             asyncio.get_running_loop().call_later(left, running.stop, "timeout")
         elif not self._some.is_set():

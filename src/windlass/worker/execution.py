@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
 from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import PayloadInvalid
-from windlass.core.job import Error
+from windlass.core.job import Error, Progress
+from windlass.core.keys import shown
 from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
 from windlass.core.retry import Retry
-from windlass.core.signals import Cancel, Reject, Snooze
+from windlass.core.signals import Cancel, Reject, Signal, Snooze
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windlass.core.handler import Declaration
-    from windlass.core.job import Progress
     from windlass.worker.slots import Running
 
 LONGEST_MESSAGE = 4_000
 LONGEST_TRACEBACK = 32_000
+LONGEST_NOTE = 500
 
 
 class ProcessDied(Exception):  # noqa: N818  # a fact about a process, not an error of ours
@@ -51,7 +53,14 @@ async def execute(running: Running, runner: Runner, report: Callable[[Running, P
     try:
         return Succeeded(await runner.run(running, ctx))
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything; the worker lives on
+        return _classified(running, error)
+
+
+def _classified(running: Running, error: BaseException) -> Outcome:
+    try:
         return classify(running, error)
+    except Exception as broken:  # noqa: BLE001  # a signal of the user's own making may lack what signals have
+        return Failed(described(broken), again=False)
 
 
 def classify(running: Running, error: BaseException) -> Outcome:
@@ -66,6 +75,11 @@ def classify(running: Running, error: BaseException) -> Outcome:
         case PayloadInvalid():
             # Trying again would give the same: the payload or the result does not fit.
             return Failed(described(error), again=False)
+        case Signal():
+            return outcome_of(running.declaration, error)
+        case _ if running.reason in ("shutdown", "fence"):
+            # What it raised came of being stopped: an attempt must not be spent on that.
+            return _stopped(running, error)
         case _:
             return outcome_of(running.declaration, error)
 
@@ -74,11 +88,11 @@ def outcome_of(declaration: Declaration, error: BaseException) -> Outcome:
     """What a handler's own exception or signal asks for; also used inside a job's own process."""
     match error:
         case Snooze():
-            return Snoozed(error.for_, error.reason)
+            return Snoozed(error.for_, None if error.reason is None else _said(error.reason))
         case Cancel():
-            return Cancelled(error.reason)
+            return Cancelled(_said(error.reason))
         case Reject():
-            return Failed(Error(type="Reject", message=clean(error.reason, LONGEST_MESSAGE)), again=False)
+            return Failed(Error(type="Reject", message=_said(error.reason)), again=False)
         case Retry():
             cause = error.__cause__ or error.__context__
             told = described(cause) if cause is not None else Error(type="Retry", message="asked to be tried again")
@@ -118,6 +132,22 @@ def described(error: BaseException) -> Error:
     except BaseException:  # noqa: BLE001  # the same: formatting calls __str__ again
         trace = "".join(traceback.format_tb(error.__traceback__))
     return Error(type=name, message=clean(message, LONGEST_MESSAGE), traceback=clean(trace, LONGEST_TRACEBACK, tail=True))
+
+
+def _said(reason: object) -> str:
+    # A reason may be anything a handler had at hand, an exception for one.
+    return clean(str(reason), LONGEST_MESSAGE)
+
+
+def reportable(progress: Progress) -> Progress:
+    """The progress as every store keeps it; what is not a number is an error of the handler that reports it."""
+    try:
+        done, of = float(progress.done), None if progress.of is None else float(progress.of)
+    except (TypeError, ValueError, OverflowError):
+        done, of = math.nan, None
+    if not math.isfinite(done) or (of is not None and not math.isfinite(of)):
+        raise PayloadInvalid(f"progress is {shown(progress.done)} of {shown(progress.of)}: expected finite numbers")
+    return Progress(done=done, of=of, note=None if progress.note is None else clean(str(progress.note), LONGEST_NOTE))
 
 
 def clean(text: str, longest: int, *, tail: bool = False) -> str:

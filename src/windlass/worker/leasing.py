@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
-from windlass.core.events import Hub, JobFenced, LoopBlocked
+from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled
 from windlass.stores.contract import Lease
 from windlass.worker.steady import Steady
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _BLOCKED = 1.0  # seconds the loop may stand still before that is told
 _TICK = 0.25
+_GIVEN_UP = ("fence", "shutdown")
 
 
 class Leasing:
@@ -77,26 +78,43 @@ class Leasing:
             self._opened.set_exception(error) if error else self._opened.set_result(None)
 
     async def _keep(self, store: Store) -> None:
+        # Apart, because a store that neither answers nor refuses must not keep the fence from closing.
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._extend(store), name="windlass-extend")
+            both.create_task(self._watch(), name="windlass-watch")
+
+    async def _extend(self, store: Store) -> None:
         heartbeat = self._config.heartbeat.total_seconds()
         steady = Steady(self._hub, "extend leases")
         due = 0.0
         while not self._stop.is_set():
             now = time.monotonic()
-            self._watch_loop(now)
             if now >= due:
                 due = now + heartbeat * random.uniform(0.9, 1.0)
                 if not await self._within_lease(self._beat(store, steady)):
                     due = now  # try again at once: a lease has only so many heartbeats
-            self._fence()
-            await asyncio.sleep(min(_TICK, heartbeat / 4))
+            await asyncio.sleep(self._tick)
 
     async def _within_lease(self, call: Awaitable[bool]) -> bool:
-        # A store that neither answers nor refuses must not keep the fence from closing.
         try:
             async with asyncio.timeout(self._config.lease.total_seconds() / 3):
                 return await call
         except TimeoutError:
             return False
+        except Exception as error:  # noqa: BLE001  # whatever it was, without this thread every lease would be lost
+            self._hub.tell(StoreTroubled("extend leases", f"{type(error).__name__}: {error}"))
+            return False
+
+    async def _watch(self) -> None:
+        while not self._stop.is_set():
+            self._watch_loop(time.monotonic())
+            self._fence()
+            await asyncio.sleep(self._tick)
+
+    @property
+    def _tick(self) -> float:
+        # Well inside the tenth of a lease that the fence keeps as its margin.
+        return min(_TICK, self._config.heartbeat.total_seconds() / 4, self._config.lease.total_seconds() / 30)
 
     async def _beat(self, store: Store, steady: Steady) -> bool:
         held = list(self._slots.running.values())
@@ -124,11 +142,11 @@ class Leasing:
         margin = self._config.lease.total_seconds() / 10
         now = time.monotonic()
         for one in list(self._slots.running.values()):
-            if now > one.valid_until - margin and one.reason != "fence":
+            if now > one.valid_until - margin and one.reason not in _GIVEN_UP:
                 self.in_loop(self._give_up, one)
 
     def _give_up(self, one: Running) -> None:
-        if self._slots.running.get(one.job.id) is one and one.reason != "fence":
+        if self._slots.running.get(one.job.id) is one and one.reason not in _GIVEN_UP and not one.ended:
             one.stop("fence")
             self._hub.tell(JobFenced(one.job))
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from windlass.worker.worker import Worker
 
 
 @contextmanager
-def stopped_by_signals(worker: Worker) -> Iterator[None]:
+def stopped_by_signals(worker: Worker) -> Generator[None, None, None]:
     """While inside, SIGTERM and SIGINT stop the worker; the second of either skips the grace period."""
     loop = asyncio.get_running_loop()
     seen = 0

@@ -16,10 +16,24 @@ if TYPE_CHECKING:
 StopReason: TypeAlias = Literal["timeout", "cancel", "fence", "shutdown"]
 
 
+_WEIGHT: dict[StopReason, int] = {"cancel": 0, "timeout": 1, "fence": 2, "shutdown": 3}
+
+
 class Running:
     """One claimed job from its claim to the moment its end is in the store."""
 
-    __slots__ = ("cancelled", "deadline", "declaration", "ended", "job", "progress", "reason", "started", "stopper", "valid_until")
+    __slots__ = (
+        "cancelled",
+        "deadline",
+        "declaration",
+        "ended",
+        "job",
+        "progress",
+        "reason",
+        "started",
+        "stopper",
+        "valid_until",
+    )
 
     def __init__(self, job: Job, declaration: Declaration, valid_until: float) -> None:
         self.job = job
@@ -27,19 +41,23 @@ class Running:
         self.valid_until = valid_until
         """by the monotonic clock, counted from before the claim or extension was sent"""
         self.started = time.monotonic()
-        self.deadline = None if job.timeout is None else self.started + job.timeout.total_seconds()
+        self.deadline: float | None = None
+        """by the monotonic clock; set when the handler's own time begins"""
         self.cancelled = False
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""
         self.reason: StopReason | None = None
         self.progress: Progress | None = None
-        self.stopper: Callable[[StopReason], None] | None = None
+        self.stopper: Callable[[StopReason], object] | None = None
 
     def stop(self, reason: StopReason) -> None:
-        """Ask the runner to stop the handler; the first reason counts. Called in the worker's loop."""
+        """Ask the runner to stop the handler; only a weightier reason takes the place of one that was ignored.
+
+        A handler asked to cancel may go on, and then still has a timeout; one past that may still lose its lease.
+        """
         if reason == "cancel":
             self.cancelled = True
-        if self.ended or (self.reason is not None and reason != "shutdown"):
+        if self.ended or (self.reason is not None and _WEIGHT[reason] <= _WEIGHT[self.reason]):
             return
         self.reason = reason
         if self.stopper is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from windlass.core.errors import StoreError
 from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping
 from windlass.core.outcome import Released
 from windlass.stores.contract import Report
@@ -16,7 +17,7 @@ from windlass.worker.chores.rescuing import Rescuing
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
 from windlass.worker.deadlines import Deadlines
-from windlass.worker.execution import Runner, execute
+from windlass.worker.execution import Runner, execute, reportable
 from windlass.worker.leasing import Leasing
 from windlass.worker.presence import describe, memory_mb
 from windlass.worker.runners.coroutine import CoroutineRunner
@@ -74,7 +75,12 @@ class Worker:
         await self._client.open()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._main = asyncio.create_task(self._run(ready), name="windlass-worker")
-        await asyncio.wait([self._main, ready], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait([self._main, ready], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.stop(now=True)
+            await self._end()
+            raise
         if not ready.done():
             await self._end()
         return self
@@ -105,9 +111,18 @@ class Worker:
         main, self._main = self._main, None
         try:
             if main is not None:
-                await main
+                await self._ended(main)
         finally:
             await self._client.close()
+
+    async def _ended(self, main: asyncio.Task[None]) -> None:
+        try:
+            await asyncio.shield(main)
+        except asyncio.CancelledError:
+            # Whoever waits has no more time: hand everything back now, or it would be found only when leases expire.
+            self.stop(now=True)
+            await asyncio.wait([main])
+            raise
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
         store = self._client.store
@@ -144,7 +159,7 @@ class Worker:
         self._pruning = Pruning(store, hub, config.retention)
         self._threads = Threads()
         self._in_thread = ThreadRunner(self._threads)
-        self._processes = ProcessRunner()
+        self._processes = ProcessRunner(self._deadlines.begin)
         self._runners: dict[str, Runner] = {
             "coroutine": CoroutineRunner(),
             "thread": self._in_thread,
@@ -193,7 +208,8 @@ class Worker:
             self._settling.put(running, Released("the worker was stopping when it claimed the job"))
             return
         self.started += 1
-        self._deadlines.begin(running)
+        if running.declaration.mode != "process":
+            self._deadlines.begin(running)
         self._jobs.create_task(self._run_one(running))
 
     async def _run_one(self, running: Running) -> None:
@@ -212,13 +228,14 @@ class Worker:
         self.stuck += 1
         self._hub.tell(JobStuck(running.job, self.stuck))
         hurry = asyncio.ensure_future(self._gave_up.wait())
-        await asyncio.wait([alive, hurry], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [alive, hurry]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         self.stuck -= 1
 
     def _progress(self, running: Running, progress: Progress) -> None:
         # Called from the handler's own thread: the newest report stands until the next batch is written.
-        running.progress = progress
+        running.progress = reportable(progress)
         if running.job.id not in self._reports:
             self._reports[running.job.id] = running
             self._leasing.in_loop(self._reported.set)
@@ -283,15 +300,19 @@ class Worker:
                 return
 
     def _idle(self) -> bool:
-        return self._claiming.empty and not self._slots.taken and not self._settling.pending
+        # A wake-up not yet followed is a claim not yet made: it may find something.
+        claimed = self._claiming.empty and not self._claiming.wake.is_set()
+        return claimed and not self._slots.taken and not self._settling.pending
 
     async def _nothing_due(self) -> bool:
-        promoted = await self._client.store.jobs.promote(1)
+        try:
+            promoted = await self._client.store.jobs.promote(1)
+        except StoreError:
+            return False  # the chores tell of it and wait; a store that is away has not said that nothing is due
         if promoted.promoted or promoted.unblocked:
-            self._claiming.empty = False
             self._claiming.wake.set()
             return False
-        return True
+        return self._idle()
 
     # Stopping.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.stores.contract import Want
 
-    Row = tuple[Any, ...]
+    Row = list[Any]
 
 _NAMES = [*COLUMNS.replace(" ", "").split(","), "seq"]
 _ID, _QUEUE, _STATUS, _ATTEMPTS, _UPDATED_AT, _QUEUED_AT, _WORKER_ID, _LEASE_TOKEN, _LEASE_EXPIRES_AT, _STARTED_AT = (
@@ -70,10 +70,14 @@ def _allowances(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -
     return {name: min(want.queues[name], want.n) for name in names if want.queues.get(name, 0) > 0}
 
 
+# All rows come as one JSON text: sqlite3 gives up the interpreter lock at every row it steps to, and has to wait for it
+# again while the event loop is busy. One step per batch lets SQLite and the handlers run at the same time.
 CANDIDATES = f"""
-SELECT {COLUMNS}, seq FROM windlass_jobs INDEXED BY windlass_jobs_claim
-WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?))
-ORDER BY priority, run_at, id LIMIT ?
+SELECT json_group_array(json_array({COLUMNS}, seq)) FROM (
+    SELECT * FROM windlass_jobs INDEXED BY windlass_jobs_claim
+    WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?))
+    ORDER BY priority, run_at, id LIMIT ?
+)
 """  # noqa: S608  # COLUMNS is a constant
 
 
@@ -89,7 +93,8 @@ def _candidates(
     for queue, allowance in allowances.items():
         if allowance > 0:
             # Jobs already taken in this claim are still queued until the lease is written: read past them.
-            found = db.execute(sql(CANDIDATES), (queue, types, min(allowance, room) + len(taken))).fetchall()
+            asked = (queue, types, min(allowance, room) + len(taken))
+            found = json.loads(db.execute(sql(CANDIDATES), asked).fetchone()[0])
             rows.extend([row for row in found if row[_SEQ] not in taken] if taken else found)
     if len(allowances) > 1:
         rows.sort(key=_ORDER)
@@ -164,10 +169,10 @@ def _lease(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: i
     line = f'{line_end(Happened.CLAIMED, Status.PROCESSING, want.worker_id)[:-1]},"token":'
     seqs = json.dumps([row[_SEQ] for row in taken])
     db.execute(sql(LEASE), (want.worker_id, until, now, now, now, now, line, seqs))
-    return [_leased(list(row), want.worker_id, now, until) for row in taken]
+    return [_leased(row, want.worker_id, now, until) for row in taken]
 
 
-def _leased(row: list[Any], worker_id: str, now: int, until: int) -> Job:
+def _leased(row: Row, worker_id: str, now: int, until: int) -> Job:
     # Read and written under one write lock, so what the row is now is known without reading it again.
     row[_STATUS] = Status.PROCESSING.value
     row[_ATTEMPTS] += 1

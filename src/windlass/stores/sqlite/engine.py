@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable, WindlassError
+from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 Operation: TypeAlias = Callable[[sqlite3.Connection, int], T]
@@ -27,6 +29,7 @@ MEMORY = ":memory:"
 _MOST_SHARED = 256
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs"})
 _PREFIX = "windlass_"
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount's path is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +51,19 @@ class Place:
 class Clock:
     """The host's clock in milliseconds, held from going backwards while this process lives."""
 
-    def __init__(self) -> None:
-        self._wall, self._monotonic = time.time(), time.monotonic()
+    def __init__(
+        self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        # One pair, replaced as a whole: several threads ask at once.
+        self._latest = (wall(), monotonic())
+        self._read_wall, self._read_monotonic = wall, monotonic
 
     def __call__(self) -> int:
         # When the wall clock is set back, time goes on from the latest it showed; leases must not live longer for it.
-        wall, monotonic = time.time(), time.monotonic()
-        now = max(wall, self._wall + monotonic - self._monotonic)
-        self._wall, self._monotonic = now, monotonic
+        shown, at = self._latest
+        monotonic = self._read_monotonic()
+        now = max(self._read_wall(), shown + monotonic - at)
+        self._latest = (now, monotonic)
         return int(now * 1000)
 
 
@@ -94,6 +102,7 @@ class Engine:
         self.clock = clock or Clock()
         self.on_change: Callable[[], None] = _nothing
         self._users = 0
+        self._counting = threading.Lock()  # a store in memory is opened and closed from several threads
         self._writes: SimpleQueue[_Order | None] = SimpleQueue()
         self._reads: SimpleQueue[_Order | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -104,21 +113,29 @@ class Engine:
 
     def start(self) -> None:
         """Open the connections and start the threads; once per user."""
-        self._users += 1
-        if self._users > 1:
-            return
+        with self._counting:
+            if self._users == 0:
+                self._start()
+            self._users += 1
+
+    def _start(self) -> None:
         refuse_network(self.place)
         writer = self.connect()
-        self._launch("writer", lambda: self._serve_writes(writer))
         if not self.place.in_memory:
-            reader = self.connect()
+            try:
+                reader = self.connect()
+            except BaseException:
+                writer.close()
+                raise
             self._launch("reader", lambda: self._serve_reads(reader))
+        self._launch("writer", lambda: self._serve_writes(writer))
 
     async def stop(self) -> None:
         """Finish what was asked and close, when the last user stops."""
-        self._users -= 1
-        if self._users > 0:
-            return
+        with self._counting:
+            self._users -= 1
+            if self._users > 0:
+                return
         self._writes.put(None)
         self._reads.put(None)
         for thread in self._threads:
@@ -140,18 +157,28 @@ class Engine:
             db = sqlite3.connect(
                 self.place.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
             )
-            deadline = time.monotonic() + self.place.timeout
-            for pragma in (
-                "journal_mode=WAL",
-                f"synchronous={self.place.synchronous}",
-                "temp_store=MEMORY",
-                "cache_size=-16000",
-                "journal_size_limit=67108864",
-            ):
-                _patiently(lambda pragma=pragma: db.execute(f"PRAGMA {pragma}"), deadline, self.place)  # type: ignore[misc]  # bound per turn
         except sqlite3.Error as error:
             raise translate(error, self.place) from error
+        try:
+            self._prepare(db)
+        except sqlite3.Error as error:
+            db.close()
+            raise translate(error, self.place) from error
+        except BaseException:
+            db.close()
+            raise
         return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        deadline = time.monotonic() + self.place.timeout
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={self.place.synchronous}",
+            "temp_store=MEMORY",
+            "cache_size=-16000",
+            "journal_size_limit=67108864",
+        ):
+            _patiently(lambda pragma=pragma: db.execute(f"PRAGMA {pragma}"), deadline, self.place)  # type: ignore[misc]  # bound per turn
 
     def _launch(self, name: str, serve: Callable[[], None]) -> None:
         thread = threading.Thread(target=serve, name=f"windlass-sqlite-{name}", daemon=True)
@@ -171,11 +198,11 @@ class Engine:
         while (batch := _waiting(self._writes)) is not None:
             try:
                 self._transact(db, batch)
-            except (sqlite3.Error, WindlassError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is belongs to the callers; this thread must live on
                 # Nothing of this batch was committed, so each caller is told so and may ask again.
                 _abandon(db)
                 for order in batch:
-                    order.error = error if isinstance(error, WindlassError) else translate(error, self.place)
+                    order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
             if any(order.wake and order.error is None for order in batch):
                 self.on_change()
             _deliver(batch)
@@ -206,8 +233,7 @@ class Engine:
         while (batch := _waiting(self._reads)) is not None:
             for order in batch:
                 try:
-                    db.execute("BEGIN")
-                    order.result = order.run(db, self.clock())
+                    self._read_one(db, order)
                 except sqlite3.Error as error:
                     order.error = translate(error, self.place)
                 except Exception as error:  # noqa: BLE001  # handed to the caller, who awaits it
@@ -215,6 +241,15 @@ class Engine:
                 _abandon(db)
             _deliver(batch)
         db.close()
+
+    def _read_one(self, db: sqlite3.Connection, order: _Order) -> None:
+        def once() -> None:
+            _abandon(db)
+            db.execute("BEGIN")
+            order.result = order.run(db, self.clock())
+
+        # A reader has to wait, too, while another process recovers or resets the log.
+        _patiently(once, time.monotonic() + self.place.timeout, self.place)
 
 
 def _nothing() -> None:
@@ -255,7 +290,8 @@ def _deliver_all(orders: list[_Order]) -> None:
 
 def _abandon(db: sqlite3.Connection) -> None:
     if db.in_transaction:
-        db.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # after an I/O error there may be nothing left to roll back
+            db.execute("ROLLBACK")
 
 
 def _patiently(run: Callable[[], object], deadline: float, place: Place) -> None:
@@ -302,14 +338,22 @@ def refuse_network(place: Place) -> None:
     mounts = Path("/proc/mounts")
     if place.in_memory or not mounts.exists():
         return
-    folder = Path(place.path).resolve().parent
-    best, kind = "", ""
-    for line in mounts.read_text(errors="replace").splitlines():
-        _, at, found, *_ = line.split(" ")
-        if len(at) >= len(best) and (folder == Path(at) or Path(at) in folder.parents):
-            best, kind = at, found
+    kind = file_system(Path(place.path).resolve().parent, mounts.read_text(errors="replace"))
     if kind in _NETWORK:
         raise StoreError(
             f"{place.path} is on a network file system ({kind}), where SQLite's locks do not hold: use a local disk,"
             " or a MongoDB, PostgreSQL or Redis store"
         )
+
+
+def file_system(folder: PurePath, mounts: str) -> str:
+    """The kind of file system a folder is on, by the text of /proc/mounts; the deepest mount counts, the last of two."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:  # noqa: PLR2004  # what is mounted, where, and its kind
+            continue
+        at = PurePath(_OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[1]))
+        if len(at.parts) >= best and (folder == at or at in folder.parents):
+            best, kind = len(at.parts), fields[2]
+    return kind

@@ -33,10 +33,37 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
         if id(draft.options) not in tails:
             tails[id(draft.options)] = _tail(draft.options, now)
     depths = _room(db, sql, {draft.options.queue for draft in drafts})
-    if not depths and all(draft.unique_queued is None and draft.idempotency_key is None for draft in drafts):
-        db.executemany(sql(INSERT), [_row(draft, tails[id(draft.options)]) for draft in drafts])
+    if not depths and all(_plain(draft) for draft in drafts):
+        _insert_alike(db, sql, drafts, tails)
         return [Created(draft.id) for draft in drafts]
     return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths) for draft in drafts]
+
+
+def _plain(draft: Draft) -> bool:
+    return draft.unique_queued is None and draft.idempotency_key is None and draft.limit_key is None and (
+        draft.unique_running is None
+    )
+
+
+# Ids and payloads as the members of one JSON object, everything else bound once: one step for the whole batch.
+INSERT_ALIKE = """
+INSERT INTO windlass_jobs (
+    id, type, payload,
+    queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
+    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace, history
+) SELECT key, ?, value, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
+ON CONFLICT (id) DO NOTHING
+"""
+
+
+def _insert_alike(
+    db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], tails: dict[int, tuple[Any, ...]]
+) -> None:
+    alike: dict[tuple[str, int], dict[str, str]] = {}
+    for draft in drafts:
+        alike.setdefault((draft.type, id(draft.options)), {})[draft.id] = draft.payload_json
+    for (type_, options), members in alike.items():
+        db.execute(sql(INSERT_ALIKE), (type_, *tails[options], json.dumps(members, ensure_ascii=False)))
 
 
 KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"

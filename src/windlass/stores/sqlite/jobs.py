@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import TransactionRefused
@@ -12,7 +14,7 @@ from windlass.stores.sqlite.engine import translate
 from windlass.stores.sqlite.records import as_duration_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from datetime import timedelta
 
     from windlass.core.draft import Draft
@@ -20,6 +22,20 @@ if TYPE_CHECKING:
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
     from windlass.stores.sqlite.engine import Engine
+
+
+_LEGACY = -1  # sqlite3.LEGACY_TRANSACTION_CONTROL, which came with Python 3.12
+
+
+@contextmanager
+def _plain_rows(db: sqlite3.Connection) -> Generator[None, None, None]:
+    """Read plain tuples and text, whatever the caller's connection was told to make of them."""
+    rows, text = db.row_factory, db.text_factory
+    db.row_factory, db.text_factory = None, str
+    try:
+        yield
+    finally:
+        db.row_factory, db.text_factory = rows, text
 
 
 class SqliteJobs:
@@ -42,20 +58,38 @@ class SqliteJobs:
         """Write inside the caller's own transaction on the same file, on the caller's thread."""
         db = self._joined(tx)
         try:
-            # A savepoint alone would commit when it is released; the caller's own commit must be the one that counts.
-            if not db.in_transaction and db.isolation_level is not None:
-                db.execute(f"BEGIN {db.isolation_level}")
-            db.execute("SAVEPOINT windlass_insert")
-            try:
-                verdicts = inserting.insert(db, self._sql, drafts, self._engine.clock())
-            except BaseException:
-                db.execute("ROLLBACK TO windlass_insert")
-                raise
-            finally:
-                db.execute("RELEASE windlass_insert")
+            with _plain_rows(db):
+                self._refuse_elsewhere(db)
+                return self._insert_joined(db, drafts)
+        except sqlite3.ProgrammingError as error:
+            raise TransactionRefused(f"tx cannot be used here: {error}") from error
         except sqlite3.Error as error:
             raise translate(error, self._engine.place) from error
+
+    def _insert_joined(self, db: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Inserted]:
+        # A savepoint alone would commit when it is released; the caller's own commit must be the one that counts.
+        # Where the connection commits by itself (isolation_level=None, or autocommit=True since 3.12) it is meant to.
+        if not db.in_transaction and getattr(db, "autocommit", _LEGACY) == _LEGACY and db.isolation_level is not None:
+            db.execute(f"BEGIN {db.isolation_level}")
+        db.execute("SAVEPOINT windlass_insert")
+        try:
+            verdicts = inserting.insert(db, self._sql, drafts, self._engine.clock())
+        except BaseException:
+            if db.in_transaction:  # a full disk ends the whole transaction by itself
+                db.execute("ROLLBACK TO windlass_insert")
+                db.execute("RELEASE windlass_insert")
+            raise
+        db.execute("RELEASE windlass_insert")
         return verdicts
+
+    def _refuse_elsewhere(self, db: sqlite3.Connection) -> None:
+        place = self._engine.place
+        found = next((file for _, name, file in db.execute("PRAGMA database_list") if name == "main"), "")
+        if place.in_memory or not found or Path(found).resolve() != Path(place.path).resolve():
+            raise TransactionRefused(
+                f"tx is a connection to {found or 'a database in memory'}, the jobs are in {place.path}: an enqueue can"
+                " only join a transaction on the same file"
+            )
 
     def _joined(self, tx: object) -> sqlite3.Connection:
         if not isinstance(tx, sqlite3.Connection):

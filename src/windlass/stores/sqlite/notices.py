@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from windlass.core.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from windlass.stores.sqlite.engine import Engine
 
@@ -54,7 +54,7 @@ class SqliteNotices:
                 continue  # its loop has closed; it will be removed by whoever leaves subscribe()
 
     @asynccontextmanager
-    async def subscribe(self, wake: Callable[[], None]) -> AsyncIterator[None]:
+    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         with self._lock:

@@ -90,6 +90,15 @@ UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at), queued_at = ?
     history = {APPEND} || lease_token || '}}'
 WHERE id = ? AND status = 'processing' AND lease_token = ?
 """  # noqa: S608  # APPEND is a constant
+# The common end, for a whole batch in one step: tokens and results as the members of one JSON object.
+SUCCEED = f"""
+UPDATE windlass_jobs INDEXED BY windlass_jobs_id SET status = 'succeeded',
+    result = json_extract(told.value, '$[1]'), error = NULL, finished_at = ?,
+    updated_at = ?, duration_ms = ? - started_at, lease_expires_at = NULL, unique_key = NULL, moves = moves + 1,
+    history = {APPEND} || lease_token || '}}'
+FROM json_each(?) AS told
+WHERE windlass_jobs.id = told.key AND status = 'processing' AND lease_token = json_extract(told.value, '$[0]')
+"""  # noqa: S608  # APPEND is a constant
 ASKED_TO_CANCEL = """
 SELECT id FROM windlass_jobs
 WHERE id IN (SELECT value FROM json_each(?)) AND status = 'processing' AND cancel_requested_at IS NOT NULL
@@ -120,10 +129,21 @@ def write(
     db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int, *, forced: bool
 ) -> int:
     """Write transitions fenced by their tokens and return how many took; a forced release moves the token on."""
-    finish = [_finish_row(one, now, forced) for one in transitions if one.to.finished]
+    succeeded = {one.id: (one.token, one.result_json) for one in transitions if one.to is Status.SUCCEEDED}
+    finish = [_finish_row(one, now, forced) for one in transitions if one.to in _ENDED_OTHERWISE]
     requeue = [_requeue_row(one, now, forced) for one in transitions if not one.to.finished]
-    done = db.executemany(sql(FINISH), finish).rowcount if finish else 0
-    return done + (db.executemany(sql(REQUEUE), requeue).rowcount if requeue else 0)
+    done = 0
+    if succeeded:
+        line = f'{line_end(Happened.SUCCEEDED, Status.SUCCEEDED)[:-1]},"token":'
+        done += db.execute(sql(SUCCEED), (now, now, now, now, line, json.dumps(succeeded, ensure_ascii=False))).rowcount
+    if finish:
+        done += db.executemany(sql(FINISH), finish).rowcount
+    if requeue:
+        done += db.executemany(sql(REQUEUE), requeue).rowcount
+    return done
+
+
+_ENDED_OTHERWISE = (Status.FAILED, Status.CANCELLED)
 
 
 def _line(one: Transition) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.draft import Draft, Options
 from windlass.core.events import Hub, TickFired
+from windlass.core.handler import make_draft
 from windlass.core.schedule import plan
 from windlass.stores.contract import Fired, Firing, Schedule
 from windlass.worker.steady import Steady
@@ -101,15 +102,14 @@ class Scheduling:
         options = self._registry.get(schedule.type).options if known else self._defaults
         # overlap="queue": the next waits as blocked until the one before has ended.
         alone = schedule.cron.overlap == "queue"
-        return Draft(
-            id=self._new_id(),
-            type=schedule.type,
-            payload_json=schedule.payload_json,
-            options=replace(
-                options, queue=schedule.queue, schedule=schedule.name, tick=tick, delay=None, run_at=None, unique=None
-            ),
-            limit_key=f"schedule:{schedule.name}" if alone else None,
-            limit=1 if alone else None,
+        options = replace(
+            options, queue=schedule.queue, schedule=schedule.name, tick=tick, delay=None, run_at=None, unique=None
+        )
+        made = make_draft(schedule.type, self._new_id(), schedule.payload_json, options, templated=False)
+        return made._replace(
+            idempotency_key=None,  # each tick is its own reason to run
+            limit_key=f"schedule:{schedule.name}" if alone else made.limit_key,
+            limit=1 if alone else made.limit,
         )
 
     def _declared(self, now: datetime) -> list[Schedule]:

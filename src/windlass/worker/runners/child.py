@@ -19,9 +19,10 @@ from windlass.core import outcome as outcomes
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import HandlerError, PayloadInvalid
 from windlass.core.job import Job
-from windlass.worker.execution import described, outcome_of
+from windlass.worker.execution import described, outcome_of, reportable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
     from windlass.core.handler import Declaration
@@ -49,10 +50,15 @@ def serve(pipe: Connection) -> None:
     orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     cancelled = threading.Event()
     threading.Thread(target=_listen, args=(pipe, orders, cancelled), daemon=True).start()
+    speaking = threading.Lock()  # a handler's own threads may report progress, too
+
+    def send(message: dict[str, Any]) -> None:
+        text = json.dumps(message).encode()
+        with speaking:
+            pipe.send_bytes(text)
+
     while True:
-        told = orders.get()
-        cancelled.clear()
-        pipe.send_bytes(json.dumps(_run(told, pipe, cancelled)).encode())
+        send(_run(orders.get(), send, cancelled))
 
 
 def _listen(pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancelled: threading.Event) -> None:
@@ -65,15 +71,17 @@ def _listen(pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancell
         if "cancel" in message:
             cancelled.set()
         else:
+            # Cleared here and not by the one who takes the order: a cancel that follows at once must not be lost.
+            cancelled.clear()
             orders.put(message)
 
 
-def _run(told: dict[str, Any], pipe: Connection, cancelled: threading.Event) -> dict[str, Any]:
+def _run(told: dict[str, Any], send: Callable[[dict[str, Any]], None], cancelled: threading.Event) -> dict[str, Any]:
     job = _jobs.validate_python(told["job"])
 
     def report(progress: Progress) -> None:
-        message = {"done": progress.done, "of": progress.of, "note": progress.note}
-        pipe.send_bytes(json.dumps({"progress": message}).encode())
+        told = reportable(progress)
+        send({"progress": {"done": told.done, "of": told.of, "note": told.note}})
 
     ctx = Ctx(job, report, cancelled.is_set)
     enter(ctx)
@@ -104,7 +112,7 @@ def _find(module: str, name: str) -> Declaration:
         found = getattr(found, part)
     if not isinstance(found, JobFunction):
         raise HandlerError(f"{module}.{name} is not a job there: a process=True handler must keep its name in its module")
-    return cast("Declaration", found.declaration)
+    return found.declaration
 
 
 def _told(outcome: outcomes.Outcome) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
@@ -55,7 +56,8 @@ class _Child:
 class ProcessRunner:
     """Runs each job in a child that is free, or a new one."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[Running], None]) -> None:
+        self._begin = begin
         self._context = multiprocessing.get_context("spawn")
         self._idle: list[_Child] = []
 
@@ -63,7 +65,8 @@ class ProcessRunner:
         """Run to the end; a stop kills the process, except that a request to cancel is passed on first."""
         loop = asyncio.get_running_loop()
         job = running.job
-        one = self._idle.pop() if self._idle else await asyncio.to_thread(self._spawn)
+        free = self._free()
+        one = free if free is not None else await asyncio.to_thread(self._spawn)
 
         def stop(reason: StopReason) -> None:
             if reason == "cancel":
@@ -75,6 +78,7 @@ class ProcessRunner:
         running.stopper = stop
         if running.reason is not None:  # stopped while the child was being made
             stop(running.reason)
+        self._begin(running)  # not before: to make a process takes a while that is not the handler's
         try:
             one.send(inside.order(running.declaration, job))
             text = await self._answer(one, ctx)
@@ -99,6 +103,14 @@ class ProcessRunner:
             one.close()
         for one in children:
             await asyncio.to_thread(one.process.join, CANCEL_GRACE)
+
+    def _free(self) -> _Child | None:
+        while self._idle:
+            one = self._idle.pop()
+            if one.process.is_alive():
+                return one
+            one.close()  # it died between two jobs: neither is to blame
+        return None
 
     def _spawn(self) -> _Child:
         ours, theirs = self._context.Pipe()

@@ -31,9 +31,9 @@ class Threads:
             fresh = self._idle == 0
             if fresh:
                 self._count += 1
-                number = self._count
             else:
                 self._idle -= 1
+            number = self._count
         self._work.put(work)
         if fresh:
             threading.Thread(target=self._serve, name=f"windlass-thread-{number}", daemon=True).start()

@@ -1,0 +1,40 @@
+"""`script/bench --store sqlite [--json] [--only NAME …] [--quick]`: measure, print, compare with the floors."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+from dataclasses import asdict
+
+from bench.figures import Figure
+from bench.sqlite import measure_sqlite
+
+STORES = {"sqlite": measure_sqlite}
+
+
+def main() -> int:
+    """Run the measurements; exit 1 when a figure misses its floor and --check was given."""
+    parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
+    parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
+    parser.add_argument("--json", action="store_true", help="one JSON object per figure")
+    parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only these measurements")
+    given = parser.parse_args()
+    figures: list[Figure] = []
+    if not given.json:
+        print(f"windlass on {given.store}, Python {platform.python_version()}, {platform.machine()}")
+    for figure in asyncio.run(STORES[given.store](quick=given.quick, only=given.only)):
+        figures.append(figure)
+        print(json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else figure)
+    missed = [figure.name for figure in figures if not figure.ok]
+    if missed:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed and given.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""`worker` and `dev`: run jobs until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windlass.cli.banner import show_banner
+from windlass.cli.desk import Globals, globals_of, run_async, the_app
+from windlass.cli.output import OK, USAGE, Stop
+from windlass.cli.words import duration, maybe_duration, queues
+from windlass.observability.logs import write_lines
+from windlass.settings import load
+
+if TYPE_CHECKING:
+    from windlass.app import Windlass
+    from windlass.worker.worker import Worker
+
+RECYCLED = 75
+"""the exit code of a supervised worker that ended to make room for a fresh process"""
+
+
+class LogFormat(StrEnum):
+    """How a worker tells what it does."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asks of a worker."""
+
+    spec: str
+    queue: list[str]
+    concurrency: int | None
+    exclude: list[str]
+    lease: str | None
+    heartbeat: str | None
+    poll: str | None
+    grace: str | None
+    drain: bool
+    max_jobs: int | None
+    max_memory: int | None
+    log_format: LogFormat
+    child: int | None
+
+    @property
+    def recycles(self) -> bool:
+        """Whether it may end only to be started afresh, which somebody has to do."""
+        return self.max_jobs is not None or self.max_memory is not None
+
+
+AppArgument = Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The application; else WINDLASS_APP.")]
+QueueOption = Annotated[
+    list[str] | None, typer.Option("--queue", "-q", metavar="NAME[:SLOTS]", help="Only these queues, with their slots.")
+]
+ConcurrencyOption = Annotated[int | None, typer.Option("--concurrency", "-c", help="How many jobs at once.")]
+ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", metavar="TYPE", help="Leave these types alone.")]
+GraceOption = Annotated[str | None, typer.Option(metavar="DURATION", help="How long running jobs may take to end.")]
+FormatOption = Annotated[LogFormat, typer.Option("--log-format", help="How events are written.")]
+
+
+def worker(
+    ctx: typer.Context,
+    app: AppArgument = None,
+    queue: QueueOption = None,
+    concurrency: ConcurrencyOption = None,
+    exclude: ExcludeOption = None,
+    lease: Annotated[str | None, typer.Option(metavar="DURATION", help="How long a claim holds unless renewed.")] = None,
+    heartbeat: Annotated[str | None, typer.Option(metavar="DURATION", help="How often leases are renewed.")] = None,
+    poll: Annotated[str | None, typer.Option(metavar="DURATION", help="How often to look without a notice.")] = None,
+    grace: GraceOption = None,
+    processes: Annotated[int, typer.Option(help="How many processes, each with its own slots.", min=1, max=1000)] = 1,
+    drain: Annotated[bool, typer.Option("--drain", help="Stop when nothing is due.")] = False,
+    max_jobs: Annotated[int | None, typer.Option(help="A fresh process after so many jobs.", min=1)] = None,
+    max_memory: Annotated[int | None, typer.Option(metavar="MB", help="A fresh process beyond this size.", min=1)] = None,
+    log_format: FormatOption = LogFormat.TEXT,
+    child: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C; a second signal hands back what still runs.
+
+    Examples:
+
+      windlass worker shop.jobs:app
+
+      windlass worker shop.jobs:app -q mail:10 -q default:20 --processes 2
+
+      windlass worker shop.jobs:app --drain --log-format json
+    """
+    given = globals_of(ctx)
+    wanted = Wanted(
+        spec=_spec(app, given),
+        queue=queue or [],
+        concurrency=concurrency,
+        exclude=exclude or [],
+        lease=lease,
+        heartbeat=heartbeat,
+        poll=poll,
+        grace=grace,
+        drain=drain,
+        max_jobs=max_jobs,
+        max_memory=max_memory,
+        log_format=LogFormat.JSON if given.as_json else log_format,
+        child=child,
+    )
+    if child is None and (processes > 1 or wanted.recycles):
+        _supervise(given, wanted, processes)
+    else:
+        _work(given, wanted)
+
+
+def dev(
+    ctx: typer.Context,
+    app: AppArgument = None,
+    queue: QueueOption = None,
+    concurrency: ConcurrencyOption = None,
+    exclude: ExcludeOption = None,
+    grace: Annotated[str, typer.Option(metavar="DURATION", help="How long running jobs may take to end.")] = "2s",
+    log_format: FormatOption = LogFormat.TEXT,
+) -> None:
+    """Run a worker that starts again whenever a .py file below the current directory changes.
+
+    Example: windlass dev shop.jobs:app
+    """
+    from windlass.worker.reloading import Reloader
+
+    given = globals_of(ctx)
+    arguments = ["--grace", grace, "--log-format", log_format.value]
+    arguments += [word for one in queue or [] for word in ("--queue", one)]
+    arguments += [word for one in exclude or [] for word in ("--exclude", one)]
+    arguments += [] if concurrency is None else ["--concurrency", str(concurrency)]
+    spec = _spec(app, given)
+    duration(grace, "--grace")
+    screen = given.screen
+    command = _command(given, [spec, *arguments])
+    code = run_async(Reloader(command, os.getcwd(), screen.say).run())  # noqa: PTH109  # watched as text
+    raise Stop(code)
+
+
+def _spec(app: str | None, given: Globals) -> str:
+    spec = app or given.app or load().app
+    if spec is None:
+        raise Stop(
+            USAGE,
+            "which application? Name it, as in: windlass worker shop.jobs:app, or set WINDLASS_APP",
+        )
+    return spec
+
+
+def _work(given: Globals, wanted: Wanted) -> None:
+    """Run one worker in this process."""
+    app = the_app(given, wanted.spec)
+    made = _worker(app, wanted)
+    level = logging.WARNING if given.quiet else logging.INFO
+    app.listen(write_lines(sys.stdout, wanted.log_format.value, level))
+
+    async def run() -> bool:
+        from windlass.worker.shutdown import stopped_by_signals
+
+        async with app:
+            if wanted.log_format is LogFormat.TEXT and wanted.child is None:
+                show_banner(given.screen, app, made)
+            with stopped_by_signals(made):
+                _watch(wanted.child, made)
+                await made.run()
+        return made.recycled
+
+    recycled = run_async(run())
+    raise Stop(RECYCLED if recycled and wanted.child is not None else OK)
+
+
+def _worker(app: Windlass, wanted: Wanted) -> Worker:
+    slots = wanted.concurrency or app.settings.concurrency
+    return app.worker(
+        queues=queues(wanted.queue, slots),
+        concurrency=wanted.concurrency,
+        exclude=wanted.exclude,
+        lease=maybe_duration(wanted.lease, "--lease"),
+        heartbeat=maybe_duration(wanted.heartbeat, "--heartbeat"),
+        poll=maybe_duration(wanted.poll, "--poll"),
+        grace=maybe_duration(wanted.grace, "--grace"),
+        drain=wanted.drain,
+        max_jobs=wanted.max_jobs,
+        max_memory_mb=wanted.max_memory,
+    )
+
+
+def _watch(pipe: int | None, made: Worker) -> None:
+    """A supervised worker stops when the other end of its pipe closes: then its supervisor is gone."""
+    if pipe is not None:
+        loop = asyncio.get_running_loop()
+
+        def gone() -> None:
+            loop.remove_reader(pipe)
+            made.stop()
+
+        loop.add_reader(pipe, gone)
+
+
+def _supervise(given: Globals, wanted: Wanted, processes: int) -> None:
+    """Check here what can be checked once, then let children work."""
+    from windlass.worker.supervising import Supervisor
+
+    app = the_app(given, wanted.spec)
+    made = _worker(app, wanted)
+    screen = given.screen
+
+    async def banner() -> None:
+        async with app:
+            show_banner(screen, app, made, processes)
+
+    if wanted.log_format is LogFormat.TEXT and not given.quiet:
+        run_async(banner())
+    command = _command(given, [wanted.spec, *_arguments(wanted)])
+    raise Stop(run_async(Supervisor(command, processes, screen.say, recycled=RECYCLED).run()))
+
+
+def _command(given: Globals, arguments: list[str]) -> list[str]:
+    shared = [word for name in ("store", "namespace") if (value := getattr(given, name)) for word in (f"--{name}", value)]
+    shared += ["--quiet"] * given.quiet + ["--no-color"] * (not given.color) + ["--debug"] * given.debug
+    return [sys.executable, "-m", "windlass", *shared, "worker", *arguments]
+
+
+def _arguments(wanted: Wanted) -> list[str]:
+    words = ["--log-format", wanted.log_format.value]
+    for name in ("concurrency", "lease", "heartbeat", "poll", "grace", "max_jobs", "max_memory"):
+        value = getattr(wanted, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += [word for one in wanted.queue for word in ("--queue", one)]
+    words += [word for one in wanted.exclude for word in ("--exclude", one)]
+    return words + ["--drain"] * wanted.drain
