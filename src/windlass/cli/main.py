@@ -56,8 +56,8 @@ def start(  # noqa: D417  # typer's help says what each is
     )
 
 
-def program() -> typer.Typer:
-    """The whole command line."""
+def program(argv: Sequence[str] = ()) -> typer.Typer:
+    """The command line; the whole of it where nothing is called yet."""
     cli = typer.Typer(
         name="windlass",
         add_completion=False,  # the command `completion` prints the script instead of writing into a home directory
@@ -68,7 +68,7 @@ def program() -> typer.Typer:
         epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 store unreachable, 4 not found, 5 refused, 6 job failed.",
     )
     cli.callback()(start)
-    commands.register(cli)
+    commands.register(cli, argv)
     return cli
 
 
@@ -91,9 +91,10 @@ def hoist(argv: Sequence[str]) -> list[str]:
 
 def run(argv: Sequence[str]) -> int:
     """Carry out one command line; whatever happens, an exit code comes of it, and errors are one line."""
-    debug = "--debug" in argv
+    words = hoist(argv)
+    debug = "--debug" in words
     try:
-        answer = typer.main.get_command(program()).main(args=hoist(argv), prog_name="windlass", standalone_mode=False)
+        answer = typer.main.get_command(program(words)).main(args=words, prog_name="windlass", standalone_mode=False)
     except Stop as stop:
         if stop.message:
             complain(stop.message)
@@ -109,7 +110,7 @@ def run(argv: Sequence[str]) -> int:
         return OK
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # a command line ends with one line and a code, whatever happened
         return _unexpected(error, debug=debug)
     return answer if isinstance(answer, int) else OK
 
@@ -126,8 +127,21 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
         return USAGE
     if debug:
         raise error
+    if isinstance(error, ExceptionGroup):  # out of a task group: the first that windlass raised on purpose tells most
+        known, others = error.split(WindlassError)
+        first = _first(known or others or error)
+        if isinstance(first, WindlassError):
+            complain(first)
+            return exit_code(first)
+        error = first
     complain(f"{type(error).__name__}: {error} (--debug shows where)")
     return FAILURE
+
+
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def main() -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from windlass.core.errors import WindlassError
-from windlass.core.job import Progress
+from windlass.core.errors import SettingsError, WindlassError
+from windlass.core.job import Progress, storable
+from windlass.core.keys import shown
 from windlass.core.signals import Cancel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windlass.core.job import Job
+
+MOST_PROGRESS = 2**53
+"""up to here a float counts every whole number"""
 
 _current: ContextVar[Ctx] = ContextVar("windlass_ctx")
 
@@ -54,7 +58,10 @@ class Ctx:
 
     def progress(self, done: float, of: float | None = None, note: str | None = None) -> None:
         """Say how far the job is. Returns at once; the newest report is written within a fraction of a second."""
-        self._report(Progress(done=done, of=of, note=note))
+        for number in (done, of):
+            if number is not None and not -MOST_PROGRESS <= number <= MOST_PROGRESS:
+                raise SettingsError(f"progress is {shown(number)}: expected a number from -2**53 to 2**53")
+        self._report(Progress(done=done, of=of, note=None if note is None else storable(note)))
 
     @staticmethod
     def current() -> Ctx:

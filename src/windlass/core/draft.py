@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from windlass.core.errors import SettingsError
 from windlass.core.job import MAX_ATTEMPTS, MAX_CRASHES, PRIORITIES
-from windlass.core.keys import check_key, check_name
+from windlass.core.keys import check_key, check_name, shown
+from windlass.core.signals import LONGEST
 
 if TYPE_CHECKING:
     from windlass.core.limit import Limit
@@ -19,7 +21,9 @@ DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(hours=1)
 _INT32 = 2**31 - 1
 _TAGS = 32
-_ID_LENGTH = 36
+_TRACE = 1024  # a W3C trace parent and state
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CONTEXT = ("correlation_id", "user_id", "entity_name", "entity_id", "schedule", "parent_id", "replay_of")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +63,15 @@ class Options:
         _whole(self.max_crashes, "max_crashes", 1, _INT32)
         if self.timeout is not None and self.timeout <= timedelta(0):
             raise SettingsError(f"timeout is {self.timeout}: expected more than 0 seconds, or None for no timeout")
+        for of in ("timeout", "delay", "longest_wait", "idempotency_window"):
+            _span(getattr(self, of), of)
         if self.delay is not None and self.run_at is not None:
             raise SettingsError("both delay and at were given: choose one")
-        if self.run_at is not None and self.run_at.tzinfo is None:
-            raise SettingsError(f"at is {self.run_at.isoformat()}, without a zone: give an aware datetime")
+        _instant(self.run_at, "at")
+        _instant(self.tick, "tick")
         if self.on_conflict not in ("existing", "raise", "replace"):
-            raise SettingsError(f"on_conflict is {self.on_conflict!r}: expected 'existing', 'raise' or 'replace'")
-        for of in ("correlation_id", "user_id", "entity_name", "entity_id", "schedule"):
+            raise SettingsError(f"on_conflict is {shown(self.on_conflict)}: expected 'existing', 'raise' or 'replace'")
+        for of in _CONTEXT:
             value = getattr(self, of)
             if value is not None:
                 check_key(value, of)
@@ -73,6 +79,8 @@ class Options:
             raise SettingsError(f"{len(self.tags)} tags were given: expected at most {_TAGS}")
         for tag in self.tags:
             check_name(tag, "a tag")
+        if self.trace is not None and not (len(self.trace) <= _TRACE and self.trace.isprintable()):
+            raise SettingsError(f"trace is {shown(self.trace)}: expected at most {_TRACE} printable characters")
 
 
 class Draft(NamedTuple):
@@ -93,25 +101,45 @@ def as_priority(value: Priority) -> int:
     """A number, or one of the names critical, high, normal, low."""
     if isinstance(value, str):
         if value not in PRIORITIES:
-            raise SettingsError(f"priority is {value!r}: expected a whole number or one of {', '.join(PRIORITIES)}")
+            raise SettingsError(f"priority is {shown(value)}: expected a whole number or one of {', '.join(PRIORITIES)}")
         return PRIORITIES[value]
     return value
 
 
 def make_id(milliseconds: int, entropy: int) -> str:
     """A UUIDv7 of this millisecond; ids of a larger (milliseconds, entropy) sort later. Takes 74 bits of entropy."""
-    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (entropy >> 62 & 0xFFF) << 64
-    text = f"{value | 0b10 << 62 | entropy & 0x3FFF_FFFF_FFFF_FFFF:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return "%08x-%04x-7%03x-%04x-%012x" % (  # noqa: UP031  # once per job, and a third faster than an f-string
+        milliseconds >> 16 & 0xFFFF_FFFF,
+        milliseconds & 0xFFFF,
+        entropy >> 62 & 0xFFF,
+        entropy >> 48 & 0x3FFF | 0x8000,
+        entropy & 0xFFFF_FFFF_FFFF,
+    )
 
 
 def check_id(value: object) -> str:
     """A job id as windlass writes it; anything else cannot name a job."""
-    if isinstance(value, str) and len(value) == _ID_LENGTH and value.replace("-", "").isalnum() and value.isascii():
-        return value.lower()
-    raise SettingsError(f"{str(value)[:80]!r} is not a job id: expected a UUID like 0190a3c4-5d6e-7f80-9123-456789abcdef")
+    if isinstance(value, str) and _ID.fullmatch(lowered := value.lower()):
+        return lowered
+    raise SettingsError(f"{shown(value)} is not a job id: expected a UUID like 0190a3c4-5d6e-7f80-9123-456789abcdef")
 
 
 def _whole(value: object, of: str, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise SettingsError(f"{of} is {value!r}: expected a whole number from {least} to {most}")
+        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from {least} to {most}")
+
+
+def _span(value: object, of: str) -> None:
+    if value is not None and not (isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST):
+        raise SettingsError(f"{of} is {shown(value)}: expected a timedelta from 0 to 100 years")
+
+
+def _instant(value: object, of: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise SettingsError(f"{of} is {shown(value)}, without a zone: give an aware datetime")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise SettingsError(f"{of} is {value.isoformat()}: in UTC that is outside the calendar") from None

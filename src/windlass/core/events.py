@@ -156,12 +156,18 @@ class Hub:
     __slots__ = ("_listeners",)
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[Event], Any]] = []
+        self._listeners: dict[object, Callable[[Event], Any]] = {}
 
     def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
-        """Add a listener; call what is returned to remove it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        """Add a listener; call what is returned to remove it, once or more."""
+        # Under a key of its own: one that listens twice is told twice, and each removal removes its own.
+        key = object()
+        self._listeners[key] = listener
+
+        def remove() -> None:
+            self._listeners.pop(key, None)
+
+        return remove
 
     @property
     def silent(self) -> bool:
@@ -170,7 +176,7 @@ class Hub:
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""
-        for listener in tuple(self._listeners):
+        for listener in tuple(self._listeners.values()):
             try:
                 listener(event)
             except Exception:  # noqa: BLE001, S112  # an observer's fault must not stop the work it observes

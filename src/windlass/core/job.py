@@ -15,6 +15,15 @@ PRIORITIES = {"critical": 10, "high": 50, "normal": 100, "low": 200}
 """Names for priorities; lower runs first."""
 
 
+LONGEST_NOTE = 500
+
+
+def storable(text: str, longest: int = LONGEST_NOTE) -> str:
+    """A handler's words as every store can keep them: cut to size, with NUL and lone surrogates replaced."""
+    cut = text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return cut.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error:
     """How an attempt failed, as text only: nothing stored ever becomes a class or code again."""

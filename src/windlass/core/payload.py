@@ -16,7 +16,7 @@ from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Never, NoReturn, NotRequired, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core.errors import HandlerError, PayloadInvalid
@@ -381,6 +381,8 @@ def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     elif isinstance(live, _SECRETS):
         if written and written == str(cast("object", live)):
             raise PayloadInvalid(f"{_place(of, path)} is a secret and would be masked: pass a reference to it instead")
+    elif isinstance(live, RootModel):
+        return _kept(cast("object", live.root), written, of, path)
     elif isinstance(written, dict):
         _keep_members({name: getattr(live, name, None) for name in cast("dict[str, Any]", written)}, written, of, path)
     return written

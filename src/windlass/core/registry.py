@@ -6,11 +6,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import HandlerExists, HandlerNotFound
+from windlass.core.keys import LONGEST_NAME, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from windlass.core.handler import Declaration
+
+
+_NAMED = 3
+"""so many handlers are named in a message"""
 
 
 class Registry:
@@ -36,9 +41,16 @@ class Registry:
         try:
             return self._by_name[name]
         except KeyError:
-            near = get_close_matches(name, self._by_name, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(self._by_name)) or 'none'}"
-            raise HandlerNotFound(f"no handler is registered for the type {name!r}: {hint}") from None
+            raise HandlerNotFound(f"no handler is registered for the type {shown(name)}: {self._hint(name)}") from None
+
+    def _hint(self, name: str) -> str:
+        # Only for what could be a name: comparing takes time by the square of its length, and it may be a stranger's.
+        near = get_close_matches(name, self._by_name, n=_NAMED) if len(name) <= LONGEST_NAME else []
+        if near:
+            return f"did you mean {' or '.join(near)}?"
+        known = sorted(self._by_name)
+        more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+        return f"known: {', '.join(known[:_NAMED]) or 'none'}{more}"
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

@@ -12,11 +12,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from windlass.core.errors import SettingsError
+from windlass.core.keys import shown
 
 LONGEST = timedelta(days=36_500)
 
 
-class Signal(Exception):  # noqa: N818  # a signal is not an error, so it is not named one
+class Signal(Exception):
     """The root of what a handler may raise about its own job."""
 
 
@@ -24,9 +25,13 @@ class Snooze(Signal):
     """Run this job again after the given time (seconds or a timedelta), without spending an attempt."""
 
     def __init__(self, for_: float | timedelta, reason: str | None = None) -> None:
-        super().__init__(reason or f"snoozed for {for_}")
         self.for_ = as_duration(for_, "Snooze")
         self.reason = reason
+        super().__init__(reason or f"snoozed for {self.for_}")
+
+    def __reduce__(self) -> tuple[type[Snooze], tuple[timedelta, str | None]]:
+        """Travel between processes as what it was made from; by default an exception is remade from its message."""
+        return type(self), (self.for_, self.reason)
 
 
 class Cancel(Signal):
@@ -52,5 +57,5 @@ def as_duration(value: float | timedelta, of: str) -> timedelta:
     except (OverflowError, ValueError, TypeError):
         found = timedelta(-1)
     if not timedelta(0) <= found <= LONGEST:
-        raise SettingsError(f"{of} is {value!r}: give seconds or a timedelta from 0 to 100 years")
+        raise SettingsError(f"{of} is {shown(value)}: give seconds or a timedelta from 0 to 100 years")
     return found

@@ -1,7 +1,7 @@
 """The decision: from a job and the outcome of its attempt to the change a store applies.
 
-A transition holds durations, not instants: the store stamps instants by its own clock, and applies the transition only if
-the job is still processing under the same lease token.
+A transition holds durations, not instants: the store stamps instants by its own clock, and applies the transition only
+if the job is still processing under the same lease token. Its words are such as every store can keep.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from windlass.core.history import Happened
-from windlass.core.job import Error
+from windlass.core.job import Error, storable
 from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
 from windlass.core.retry import DEFAULT_POLICY, Retry
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
     from windlass.core.job import Job
+
+LONGEST_TYPE = 200
+LONGEST_MESSAGE = 10_000
+LONGEST_TRACEBACK = 100_000
+_NOW = timedelta(0)
 
 
 class Transition(NamedTuple):
@@ -78,9 +83,7 @@ def _crashed(job: Job, happened: Happened, detail: str, policy: Retry, spread: f
     counted = f"{detail} (crash {crashes} of {job.max_crashes})"
     error = Error(type="WorkerDied", message=counted)
     if crashes >= job.max_crashes:
-        return _move(
-            job, Status.FAILED, Happened.FAILED, crashed=True, give_back=True, error=error, note=counted
-        )
+        return _move(job, Status.FAILED, Happened.FAILED, crashed=True, give_back=True, error=error, note=counted)
     # A lost job goes straight back: its lease has been its delay. A process that died under the worker's eyes
     # would come back at once, so it waits like any other failure.
     if happened is Happened.LOST:
@@ -91,6 +94,15 @@ def _crashed(job: Job, happened: Happened, detail: str, policy: Retry, spread: f
 
 def _presumed_dead(job: Job) -> str:
     return f"lease {job.lease_token} expired, worker {job.worker_id} is presumed dead"
+
+
+def _kept(error: Error) -> Error:
+    # Of a traceback that is too long the end is kept, as it tells the most.
+    return Error(
+        type=storable(error.type, LONGEST_TYPE),
+        message=storable(error.message, LONGEST_MESSAGE),
+        traceback=None if error.traceback is None else storable(error.traceback[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK),
+    )
 
 
 def _move(
@@ -110,10 +122,10 @@ def _move(
         token=job.lease_token,
         to=to,
         happened=happened,
-        delay=delay,
+        delay=None if delay is None else max(delay, _NOW),
         result_json=result_json,
-        error=error,
+        error=None if error is None else _kept(error),
         crashed=crashed,
         give_back=give_back,
-        note=note,
+        note=None if note is None else storable(note),
     )

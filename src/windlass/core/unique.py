@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from windlass.core.errors import SettingsError
-from windlass.core.keys import check_key
+from windlass.core.keys import check_key, shown
 from windlass.core.signals import as_duration
 
 OnConflict: TypeAlias = Literal["existing", "raise", "replace"]
@@ -39,7 +39,12 @@ class Unique:
     @staticmethod
     def of(value: str | Unique | None) -> Unique | None:
         """One text is the key of both phases."""
-        return Unique(value, value) if isinstance(value, str) else value
+        given: object = value
+        if given is None or isinstance(given, Unique):
+            return given
+        if isinstance(given, str):
+            return Unique(given, given)
+        raise SettingsError(f"unique is {shown(given)}: expected text or Unique(queued=, running=)")
 
 
 def idempotency_key(type_: str, payload_json: str) -> str:
@@ -47,7 +52,7 @@ def idempotency_key(type_: str, payload_json: str) -> str:
     return hashlib.sha256(f"{type_}\n{payload_json}".encode()).hexdigest()
 
 
-def idempotency_window(value: bool | float | timedelta | None) -> timedelta | None:
+def idempotency_window(value: bool | float | timedelta | None) -> timedelta | None:  # noqa: FBT001  # the option's own value
     """True is the default window of a day; a number of seconds or a timedelta is its own."""
     if value is None or value is False:
         return None

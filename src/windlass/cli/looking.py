@@ -1,0 +1,163 @@
+"""`jobs`, `job` and `workers`: look, without changing anything."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windlass.cli import filters
+from windlass.cli.desk import Desk, at_desk
+from windlass.cli.facts import entry_facts, job_facts, ms, worker_facts
+from windlass.cli.timeline import show_job
+from windlass.cli.words import clock, count, milliseconds, plural, span
+from windlass.observability.plain import short
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from windlass.core.job import Job
+    from windlass.stores.contract import Page, WorkerInfo
+
+SILENT = timedelta(seconds=45)
+"""a worker that has not beaten for so long is presumed dead: four of its default heartbeats and some"""
+
+
+def jobs(
+    ctx: typer.Context,
+    status: filters.StatusOption = None,
+    type: filters.TypeOption = None,
+    queue: filters.QueueOption = None,
+    user: filters.UserOption = None,
+    about: filters.EntityOption = None,
+    correlation: filters.CorrelationOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=1000)] = 50,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Go on after this job.")] = None,
+) -> None:
+    """List jobs, newest first.
+
+    Examples:
+
+      windlass jobs --status failed --type send_receipt
+
+      windlass jobs --entity order:42 --json
+    """
+    wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
+
+    async def work(desk: Desk) -> None:
+        page = await desk.app.jobs.find(limit=limit, after=after, **wanted)
+        total = await desk.app.jobs.count(**wanted)
+        _show_page(desk, page, count(total))
+
+    at_desk(ctx, work)
+
+
+def job(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.")],
+    traceback: Annotated[bool, typer.Option("--traceback", help="Also where its last error was raised.")] = False,
+    payload: Annotated[bool, typer.Option("--payload", help="Its payload and result in full.")] = False,
+) -> None:
+    """Show everything about one job, with its timeline."""
+
+    async def work(desk: Desk) -> None:
+        found = await desk.app.jobs.get(id)
+        history = await desk.app.jobs.history(id)
+        if desk.screen.as_json:
+            desk.screen.fact({**job_facts(found, contents=True), "history": [entry_facts(one) for one in history]})
+        else:
+            show_job(desk.screen, found, history, traceback=traceback, payload=payload)
+
+    at_desk(ctx, work)
+
+
+def workers(ctx: typer.Context) -> None:
+    """List the workers that have not been forgotten, and how each is."""
+
+    async def work(desk: Desk) -> None:
+        now = await desk.store.now()
+        found = await desk.store.workers.list()
+        if desk.screen.as_json:
+            for one in found:
+                desk.screen.fact(worker_facts(one, alive=is_alive(one, now), beat_ms=ms(silence(one, now))))
+        elif not found:
+            desk.screen.line("no workers: start one with: windlass worker MODULE:APP")
+        else:
+            heads = ("id", "state", "slots", "queues", "types", "memory", "lag", "beat", "since", "version")
+            desk.screen.table(heads, [_worker_row(one, now) for one in found])
+
+    at_desk(ctx, work)
+
+
+def is_alive(worker: WorkerInfo, now: datetime) -> bool:
+    """Whether it has beaten lately."""
+    quiet = silence(worker, now)
+    return quiet is not None and quiet < SILENT
+
+
+def silence(worker: WorkerInfo, now: datetime) -> timedelta | None:
+    """How long it has not beaten."""
+    return None if worker.beat_at is None else max(timedelta(0), now - worker.beat_at)
+
+
+async def live_workers(desk: Desk) -> Sequence[WorkerInfo]:
+    """The workers that have beaten lately and are not stopping."""
+    now = await desk.store.now()
+    return [one for one in await desk.store.workers.list() if is_alive(one, now) and not one.stopping]
+
+
+def _worker_row(one: WorkerInfo, now: datetime) -> tuple[object, ...]:
+    state = "dead?" if not is_alive(one, now) else "stopping" if one.stopping else "working"
+    return (
+        one.id,
+        state,
+        f"{one.running}/{one.slots}" + (f" ({one.stuck} stuck)" if one.stuck else ""),
+        ", ".join(one.queues) or "all",
+        short(", ".join(one.types), 60) or "none",
+        "–" if one.memory_mb is None else f"{one.memory_mb:.0f} MB",
+        milliseconds(one.loop_lag_ms),
+        span(silence(one, now)),
+        clock(one.started_at),
+        one.version,
+    )
+
+
+def _show_page(desk: Desk, page: Page, total: str) -> None:
+    screen = desk.screen
+    if screen.as_json:
+        for one in page.jobs:
+            screen.fact(job_facts(one))
+        return
+    if not page.jobs:
+        screen.say("no jobs match")
+        return
+    screen.table(("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in page.jobs])
+    screen.say(f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else ""))
+
+
+def _row(one: Job) -> tuple[object, ...]:
+    return (
+        one.id,
+        one.type,
+        one.status.value,
+        one.queue,
+        f"{one.attempts}/{one.max_attempts}",
+        clock(one.created_at),
+        milliseconds(one.duration_ms),
+        short(_about(one), 60),
+    )
+
+
+def _about(one: Job) -> str:
+    if one.error is not None and not one.status.finished | (one.status == "failed"):
+        return f"{one.error.type}: {one.error.message}"
+    if one.error is not None and one.status == "failed":
+        return f"{one.error.type}: {one.error.message}"
+    if one.progress is not None and one.status == "processing":
+        share = f"/{one.progress.of:g}" if one.progress.of is not None else ""
+        return f"{one.progress.done:g}{share} {one.progress.note or ''}"
+    if one.blocked_by is not None:
+        return f"waits for {one.blocked_by}"
+    return f"{one.entity_name}:{one.entity_id}" if one.entity_name is not None else ""

@@ -1,0 +1,35 @@
+"""The application of the journeys: its jobs leave marks in a folder outside windlass, the second witness."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from windlass import Ctx, Windlass
+
+MARKS = Path(os.environ["JOURNEY_MARKS"])
+app = Windlass(os.environ["JOURNEY_URL"])
+
+
+def mark(text: str) -> None:
+    """Add a line to the ledger; one write, so that processes do not mix their lines."""
+    with (MARKS / "ledger").open("a", encoding="utf-8") as ledger:
+        ledger.write(f"{text}\n")
+
+
+@app.job()
+async def hold(ctx: Ctx, name: str) -> int:
+    """Begin, wait for this process to be let go, and say which process did it."""
+    mark(f"begin {name} {os.getpid()} {ctx.token}")
+    while not (MARKS / f"go-{os.getpid()}").exists() and not (MARKS / "go-all").exists():
+        await asyncio.sleep(0.01)
+    mark(f"end {name} {os.getpid()} {ctx.token}")
+    return os.getpid()
+
+
+@app.job()
+async def quick(name: str) -> str:
+    """Leave one mark."""
+    mark(f"end {name} {os.getpid()} 0")
+    return name
