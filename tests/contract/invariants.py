@@ -97,7 +97,7 @@ def orphans(jobs: Sequence[Job]) -> list[str]:
         line = [one for one in jobs if shares_line(one, job)]
         free = (job.limit or 0) if job.limit_key is not None else 1
         free -= sum(one.status is Status.PROCESSING for one in line if one.limit_key is not None)
-        key_free = held.get(job.unique_running, job.id) == job.id
+        key_free = job.unique_running is None or held.get(job.unique_running, job.id) == job.id
         if key_free and sum(one.status is Status.QUEUED for one in line) < free:
             found.append(job.id)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -68,12 +68,12 @@ class SqlitePlace(Place):
         return SqliteStore(str(self.path))
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    async def transaction(self) -> AsyncGenerator[Transaction, None]:
         with self.transaction_now() as transaction:
             yield transaction
 
     @contextmanager
-    def transaction_now(self) -> Iterator[Transaction]:
+    def transaction_now(self) -> Generator[Transaction, None, None]:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("BEGIN")
             yield SqliteTransaction(connection)
@@ -108,7 +108,7 @@ class SqliteTransaction:
 
 
 @asynccontextmanager
-async def sqlite(tmp_path: Path) -> AsyncIterator[Place]:
+async def sqlite(tmp_path: Path) -> AsyncGenerator[Place, None]:
     yield SqlitePlace(tmp_path / "jobs.db")
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -53,7 +53,7 @@ OUTCOMES = [
 RUNS_AGAIN = [param for param in OUTCOMES if param.id in ("FailedAgain", "Snoozed", "Released", "Crashed")]
 
 
-async def ended(store: Store, outcome: Outcome, **options: int) -> Job:
+async def ended(store: Store, outcome: Outcome, **options: Any) -> Job:
     """A job after its first attempt ended so, its lease given up."""
     job = await start(store, draft(**options))
     assert await settle(store, job, outcome) is Verdict.APPLIED
@@ -206,7 +206,7 @@ async def test_a_worker_that_lost_its_lease_changes_nothing_but_the_history(stor
     await store.jobs.rescue(10)
     waiting = await get(store, job.id)
     assert await settle(store, job, outcome) is Verdict.STALE
-    assert replace(await get(store, job.id), updated_at=waiting.updated_at) == waiting
+    assert (await get(store, job.id))._replace(updated_at=waiting.updated_at) == waiting
     assert await told(store, job.id) == [*STARTED, Happened.LOST, Happened.REFUSED]
     entry = await last_entry(store, job.id)
     assert (entry.number, entry.status, entry.token) == (4, Status.QUEUED, job.lease_token)
@@ -218,7 +218,7 @@ async def test_a_late_result_does_not_touch_the_next_workers_attempt(store: Stor
     await store.jobs.rescue(10)
     job = await take(store, want(worker="w2"))
     assert await settle(store, late, outcome) is Verdict.STALE
-    assert replace(await get(store, job.id), updated_at=job.updated_at) == job
+    assert (await get(store, job.id))._replace(updated_at=job.updated_at) == job
     assert await settle(store, job) is Verdict.APPLIED
     assert await settle(store, late, outcome) is Verdict.STALE
     assert (await get(store, job.id)).status is Status.SUCCEEDED
@@ -230,7 +230,7 @@ async def test_a_late_result_does_not_touch_the_next_workers_attempt(store: Stor
 
 async def test_a_token_from_the_future_is_stale(store: Store) -> None:
     job = await start(store)
-    assert await store.jobs.apply([replace(decide(job, DONE), token=job.lease_token + 1)]) == [Verdict.STALE]
+    assert await store.jobs.apply([decide(job, DONE)._replace(token=job.lease_token + 1)]) == [Verdict.STALE]
     assert (await get(store, job.id)).status is Status.PROCESSING
     assert await told(store, job.id) == [*STARTED, Happened.REFUSED]
 
@@ -245,7 +245,7 @@ async def test_an_expired_lease_that_nobody_rescued_still_settles(store: Store) 
 
 async def test_an_unknown_job_is_missing(store: Store) -> None:
     job = await start(store)
-    assert await store.jobs.apply([replace(decide(job, DONE), id=new_id())]) == [Verdict.MISSING]
+    assert await store.jobs.apply([decide(job, DONE)._replace(id=new_id())]) == [Verdict.MISSING]
     assert await get(store, job.id) == job
     assert len(await everything(store)) == 1
     assert await told(store, job.id) == STARTED
@@ -255,9 +255,9 @@ async def test_each_transition_gets_its_own_verdict_in_order(store: Store) -> No
     await put(store, draft(), draft(), draft())
     one, two, three = await store.jobs.claim(want())
     transitions = [
-        replace(decide(two, DONE), token=99),
+        decide(two, DONE)._replace(token=99),
         decide(one, DONE),
-        replace(decide(one, DONE), id=new_id()),
+        decide(one, DONE)._replace(id=new_id()),
         decide(three, AGAIN_LATER),
     ]
     found = await store.jobs.apply(transitions)

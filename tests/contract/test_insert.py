@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -33,7 +33,7 @@ from windlass.stores.contract import Created, Duplicate, Filter, Full, Store
 
 async def test_an_inserted_job_is_queued_with_all_it_was_given(store: Store) -> None:
     parent, origin = new_id(), new_id()
-    context = {
+    context: dict[str, Any] = {
         "correlation_id": "c-1",
         "user_id": "u-1",
         "entity_name": "order",
@@ -64,7 +64,7 @@ async def test_an_inserted_job_is_queued_with_all_it_was_given(store: Store) -> 
     assert (job.attempts, job.max_attempts, job.crashes, job.max_crashes) == (0, 9, 0, 4)
     assert (job.unique_key, job.unique_queued, job.unique_running) == ("q", "q", "r")
     assert (job.limit_key, job.limit, job.idempotency_key) == ("to:ann", 3, one.idempotency_key)
-    assert {name: value for name, value in asdict(job).items() if name in context} == context
+    assert {name: getattr(job, name) for name in context} == context
     assert (job.lease_token, job.worker_id, job.lease_expires_at, job.started_at) == (0, None, None, None)
     assert (job.result_json, job.error, job.progress, job.finished_at, job.blocked_by) == (None, None, None, None, None)
     assert job.run_at == job.queued_at == job.created_at == job.updated_at

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -34,7 +33,7 @@ async def test_extending_moves_the_expiry_and_nothing_else(store: Store) -> None
     found = await get(store, job.id)
     assert found.lease_expires_at is not None
     assert before + HOUR <= found.lease_expires_at <= await store.now() + HOUR
-    assert replace(found, lease_expires_at=job.lease_expires_at) == job
+    assert found._replace(lease_expires_at=job.lease_expires_at) == job
     assert await told(store, job.id) == STARTED
 
 
@@ -146,7 +145,7 @@ async def test_progress_is_written_and_leaves_no_history(store: Store, other: St
     assert await store.jobs.report([Report(lease_of(job), progress)]) == [Verdict.APPLIED]
     found = await get(other, job.id)
     assert found.progress == progress
-    assert replace(found, progress=None, updated_at=job.updated_at) == job
+    assert found._replace(progress=None, updated_at=job.updated_at) == job
     newer = Progress(done=1e9)
     assert await store.jobs.report([Report(lease_of(job), newer)]) == [Verdict.APPLIED]
     assert (await get(store, job.id)).progress == newer

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.contract.steps import (
@@ -35,7 +37,7 @@ from windlass.stores.contract import Action, Filter, Operated, Store
 FREED = [Happened.ENQUEUED, Happened.BLOCKED, Happened.UNBLOCKED]
 
 
-def limited(n: int = 1, key: str = "k", **options: int | str) -> Draft:
+def limited(n: int = 1, key: str = "k", **options: Any) -> Draft:
     return draft(limit=Limit(key, n), **options)
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
 
@@ -103,7 +102,7 @@ async def test_a_processing_job_is_asked_to_stop(store: Store) -> None:
     assert await operate(store, job.id, Action.CANCEL, "too slow") == Answer(Operated.REQUESTED, Status.PROCESSING)
     found = await get(store, job.id)
     assert near(found.cancel_requested_at, await store.now())
-    assert replace(found, cancel_requested_at=None, updated_at=job.updated_at) == job
+    assert found._replace(cancel_requested_at=None, updated_at=job.updated_at) == job
     assert await told(store, job.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.CANCEL_REQUESTED]
     entry = await last_entry(store, job.id)
     assert (entry.status, entry.actor, entry.note) == (Status.PROCESSING, "ann", "too slow")

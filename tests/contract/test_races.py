@@ -32,7 +32,7 @@ from tests.support.until import until
 from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.limit import Limit
-from windlass.core.outcome import Failed
+from windlass.core.outcome import Failed, Outcome
 from windlass.core.schedule import cron
 from windlass.core.status import LIVE, Status
 from windlass.core.transition import decide
@@ -127,7 +127,7 @@ async def test_two_settlers_of_one_token_have_one_effect(crowd: list[Store]) -> 
     jobs = await store.jobs.claim(want(30))
 
     async def both(n: int, job: Job) -> None:
-        outcomes = [DONE, NEVER_AGAIN, Failed(BOOM, after=HOUR)]
+        outcomes: list[Outcome] = [DONE, NEVER_AGAIN, Failed(BOOM, after=HOUR)]
         tries = [settle(crowd[(n + m) % len(crowd)], job, outcome) for m, outcome in enumerate(outcomes)]
         assert await asyncio.gather(*tries) == [Verdict.APPLIED] * 3
 

@@ -58,10 +58,8 @@ class Ctx:
 
     def progress(self, done: float, of: float | None = None, note: str | None = None) -> None:
         """Say how far the job is. Returns at once; the newest report is written within a fraction of a second."""
-        for number in (done, of):
-            if number is not None and not -MOST_PROGRESS <= number <= MOST_PROGRESS:
-                raise SettingsError(f"progress is {shown(number)}: expected a number from -2**53 to 2**53")
-        self._report(Progress(done=done, of=of, note=None if note is None else storable(note)))
+        whole = None if of is None else _plain(of)
+        self._report(Progress(done=_plain(done), of=whole, note=None if note is None else storable(note)))
 
     @staticmethod
     def current() -> Ctx:
@@ -70,6 +68,14 @@ class Ctx:
             return _current.get()
         except LookupError:
             raise WindlassError("Ctx.current() was called outside a running job") from None
+
+
+def _plain(number: float) -> float:
+    # Decimals and numpy's numbers become Python's own; a store has no place for others, nor for not-a-number.
+    plain = number if type(number) is int else float(number)
+    if not -MOST_PROGRESS <= plain <= MOST_PROGRESS:
+        raise SettingsError(f"progress is {shown(number)}: expected a number from -2**53 to 2**53")
+    return plain
 
 
 def enter(ctx: Ctx) -> None:

@@ -61,10 +61,10 @@ class Options:
         _whole(self.priority, "priority", -_INT32, _INT32)
         _whole(self.max_attempts, "max_attempts", 1, _INT32)
         _whole(self.max_crashes, "max_crashes", 1, _INT32)
-        if self.timeout is not None and self.timeout <= timedelta(0):
-            raise SettingsError(f"timeout is {self.timeout}: expected more than 0 seconds, or None for no timeout")
         for of in ("timeout", "delay", "longest_wait", "idempotency_window"):
             _span(getattr(self, of), of)
+        if self.timeout == timedelta(0):
+            raise SettingsError("timeout is 0: expected more than 0 seconds, or None for no timeout")
         if self.delay is not None and self.run_at is not None:
             raise SettingsError("both delay and at were given: choose one")
         _instant(self.run_at, "at")

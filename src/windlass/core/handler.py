@@ -6,12 +6,24 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from windlass.core.context import Ctx
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import HandlerError
-from windlass.core.keys import Template, check_name
+from windlass.core.keys import check_name, shown, template
 from windlass.core.payload import Codec, plain
 from windlass.core.unique import idempotency_key
 
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 R = TypeVar("R")
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 Mode: TypeAlias = Literal["coroutine", "thread", "process"]
 
 
@@ -59,19 +72,35 @@ class Declaration:
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
-        return make_draft(self.name, job_id, payload_json, options, templated=options.unique is self.options.unique)
+        templated = options.unique is self.options.unique
+        return make_draft(
+            self.name, job_id, payload_json, options, templated=templated, defaults=self.codec.defaults
+        )
 
 
-def make_draft(type_: str, job_id: str, payload_json: str, options: Options, *, templated: bool) -> Draft:
-    """Resolve the keys of one job. Unique keys are templates where a handler declares them, plain text elsewhere."""
+def make_draft(
+    type_: str,
+    job_id: str,
+    payload_json: str,
+    options: Options,
+    *,
+    templated: bool,
+    defaults: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Resolve the keys of one job. Unique keys are templates where a handler declares them, plain text elsewhere.
+
+    `defaults` stand in for arguments that the payload leaves out.
+    """
     unique, limit = options.unique, options.limit
     if unique is None and limit is None and options.idempotency_window is None:
         return Draft(id=job_id, type=type_, payload_json=payload_json, options=options)
-    found = plain(payload_json)
-    arguments: dict[str, Any] = found if isinstance(found, dict) else {}
+    arguments: dict[str, Any] = {**defaults} if defaults else {}
+    if limit is not None or (unique is not None and templated):
+        found: object = plain(payload_json)
+        arguments |= cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
     def fill(key: str | None) -> str | None:
-        return Template(key).fill(arguments) if key is not None and templated else key
+        return template(key).fill(arguments) if key is not None and templated else key
 
     return Draft(
         id=job_id,
@@ -97,14 +126,18 @@ def declare(
 ) -> Declaration:
     """Read a function's signature and declare it as a handler, or say what about it cannot be a job."""
     check_name(name, "the handler's name")
+    if isinstance(function, type) or not hasattr(function, "__qualname__"):
+        raise HandlerError(f"{shown(function)} is not a function: declare a function, or a subclass of Handler by add()")
     source = f"{function.__module__}.{function.__qualname__}"
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise HandlerError(f"{source} is a generator: a handler returns once; use ctx.progress to report on the way")
+    _refuse_generator(function, source)
     if process and ("<locals>" in function.__qualname__ or "<lambda>" in function.__qualname__):
         raise HandlerError(f"{source} cannot run in a process of its own: define it at the top level of a module")
     hints, parameters = _signature(function, source)
-    wants_ctx = bool(parameters) and _is_ctx(parameters[0], hints)
+    wants_ctx = bool(parameters) and _is_ctx(parameters[0], hints) and parameters[0].kind is not _KEYWORD_ONLY
     taken = {p.name: p for p in parameters[1 if wants_ctx else 0 :]}
+    for parameter in taken.values():
+        if _is_ctx(parameter, hints) or Ctx in get_args(hints.get(parameter.name)):
+            raise HandlerError(f"{source} takes {parameter}: the context is the first parameter, plainly ctx: Ctx")
     _check_templates(options, taken, source)
     return Declaration(
         name=name,
@@ -125,7 +158,10 @@ def declare_instance(
     """Declare a class handler by its instance: its data is the whole payload."""
     check_name(name, "the handler's name")
     cls = type(handler)
+    source = f"{cls.__module__}.{cls.__qualname__}"
+    _refuse_generator(handler.perform, source)
     data, result = _types_of(cls)
+    _check_templates(options, _fields_of(data), source)
     parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
     return Declaration(
         name=name,
@@ -136,14 +172,19 @@ def declare_instance(
         options=options,
         policy=policy,
         schedules=schedules,
-        source=f"{cls.__module__}.{cls.__qualname__}",
+        source=source,
     )
+
+
+def _refuse_generator(function: Callable[..., Any], source: str) -> None:
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise HandlerError(f"{source} is a generator: a handler returns once; use ctx.progress to report on the way")
 
 
 def _signature(function: Callable[..., Any], source: str) -> tuple[dict[str, Any], list[inspect.Parameter]]:
     try:
         hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise HandlerError(
             f"the annotations of {source} cannot be read: {error}; import the name at run time, not under TYPE_CHECKING"
         ) from None
@@ -160,21 +201,52 @@ def _is_ctx(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     return hints.get(parameter.name) is Ctx or (parameter.name == "ctx" and parameter.name not in hints)
 
 
-def _check_templates(options: Options, parameters: Mapping[str, Any], source: str) -> None:
+def _check_templates(options: Options, parameters: Mapping[str, Any] | None, source: str) -> None:
     unique, limit = options.unique, options.limit
     keys = [limit.key if limit else None, unique.queued if unique else None, unique.running if unique else None]
     for key in keys:
-        unknown = Template(key).names - parameters.keys() if key is not None else ()
+        names = template(key).names if key is not None else frozenset[str]()
+        unknown = names - parameters.keys() if parameters is not None else ()
         if unknown:
-            raise HandlerError(f"the key {key!r} of {source} names {', '.join(sorted(unknown))}, which it does not take")
+            raise HandlerError(
+                f"the key {shown(key)} of {source} names {', '.join(sorted(unknown))}, which it does not take"
+            )
+
+
+def _fields_of(data: Any) -> Mapping[str, Any] | None:
+    """The names a class handler's data has as a payload, where its type says them."""
+    for named in ("__dataclass_fields__", "model_fields", "__annotations__"):
+        fields = getattr(data, named, None)
+        if isinstance(fields, dict):
+            return cast("dict[str, Any]", fields)
+    return None
 
 
 def _types_of(cls: type[Handler[Any, Any]]) -> tuple[Any, Any]:
-    for base in inspect.getmro(cls):
-        for generic in getattr(base, "__orig_bases__", ()):
-            if get_origin(generic) is Handler:
-                data, result = get_args(generic)
-                return data, result
-    raise HandlerError(
-        f"{cls.__qualname__} does not say its types: write class {cls.__name__}(Handler[TheData, TheResult])"
-    )
+    match _given(cls, ()):
+        case (data, result) if not any(isinstance(kind, TypeVar) for kind in (data, result)):
+            return data, result
+        case _:
+            raise HandlerError(
+                f"{cls.__qualname__} does not say its types: write class {cls.__name__}(Handler[TheData, TheResult])"
+            )
+
+
+def _given(cls: type[Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the bases of a class, itself given these arguments, hand to Handler's own type variables."""
+    bound = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
+    for base in cls.__dict__.get("__orig_bases__", cls.__bases__):
+        origin: Any = get_origin(base) or base
+        handed = tuple(_bind(argument, bound) for argument in get_args(base))
+        if origin is Handler:
+            return handed
+        if issubclass(origin, Handler):
+            return _given(cast("type[Any]", origin), handed)
+    return ()
+
+
+def _bind(argument: Any, bound: Mapping[Any, Any]) -> Any:
+    inner = getattr(argument, "__parameters__", ())
+    if isinstance(argument, TypeVar) or not inner:
+        return bound.get(argument, argument) if isinstance(argument, TypeVar) else argument
+    return argument[tuple(bound.get(one, one) for one in inner)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta  # noqa: TC003  # read at run time by whoever sends jobs between processes
 from typing import Any, NamedTuple
@@ -16,12 +17,13 @@ PRIORITIES = {"critical": 10, "high": 50, "normal": 100, "low": 200}
 
 
 LONGEST_NOTE = 500
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(text: str, longest: int = LONGEST_NOTE) -> str:
     """A handler's words as every store can keep them: cut to size, with NUL and lone surrogates replaced."""
     cut = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    return cut.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _UNSTORABLE.sub("\ufffd", cut)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,10 @@ from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from windlass.stores.contract import Store
+    from windlass.stores.sqlite.engine import Synchronous
 
 KNOWN = "sqlite:///jobs.db"
+_SAFETY: dict[str, Synchronous] = {"FULL": "FULL", "NORMAL": "NORMAL", "OFF": "OFF"}
 
 
 def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL") -> Store:
@@ -42,9 +44,10 @@ def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
     unknown = options.keys() - {"synchronous", "timeout"}
     if unknown:
         raise SettingsError(f"{url!r} sets {', '.join(sorted(unknown))}: an SQLite URL takes synchronous and timeout")
-    safety = options.get("synchronous", synchronous).upper()
-    if safety not in ("FULL", "NORMAL", "OFF"):
-        raise SettingsError(f"synchronous is {safety!r} in {url!r}: expected FULL, NORMAL or OFF")
+    asked = options.get("synchronous", synchronous)
+    safety = _SAFETY.get(asked.upper())
+    if safety is None:
+        raise SettingsError(f"synchronous is {asked!r} in {url!r}: expected FULL, NORMAL or OFF")
     return SqliteStore(
         unquote(place[1:]) or ":memory:",
         namespace=namespace,

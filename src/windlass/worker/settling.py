@@ -7,7 +7,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from windlass.core.errors import StoreError, StoreUnavailable
+from windlass.core.errors import StoreUnavailable
 from windlass.core.events import Hub, JobEnded, ResultRefused
 from windlass.core.job import Error
 from windlass.core.outcome import Failed
@@ -64,10 +64,9 @@ class Settling:
     async def _write(self, batch: list[tuple[Running, Transition, float]]) -> None:
         while batch:
             transitions = [transition for _, transition, _ in batch]
-            try:
-                verdicts = await self._steady.attempt(lambda ts=transitions: self._apply(ts))  # type: ignore[misc]  # bound per turn
-            except _NotWritable as error:
-                await self._write_apart(batch, error.cause)
+            verdicts = await self._steady.attempt(lambda ts=transitions: self._apply(ts))  # type: ignore[misc]  # bound per turn
+            if isinstance(verdicts, Exception):
+                await self._write_apart(batch, verdicts)
                 return
             if verdicts is not None:
                 self._finish(batch, verdicts)
@@ -75,15 +74,15 @@ class Settling:
             # The store is away. While a lease holds, nobody else can have the job: keep its end and try again.
             batch = [one for one in batch if self._still_ours(one)]
 
-    async def _apply(self, transitions: list[Transition]) -> list[Verdict]:
+    async def _apply(self, transitions: list[Transition]) -> list[Verdict] | Exception:
         try:
             return await self._store.jobs.apply(transitions)
         except StoreUnavailable:
             raise
-        except StoreError as error:
-            raise _NotWritable(error) from error
+        except Exception as error:  # noqa: BLE001  # waiting would not help: something in the batch cannot be written
+            return error
 
-    async def _write_apart(self, batch: list[tuple[Running, Transition, float]], cause: StoreError) -> None:
+    async def _write_apart(self, batch: list[tuple[Running, Transition, float]], cause: Exception) -> None:
         """One of the batch is refused by the store: find it, and let the others through."""
         if len(batch) > 1:
             for one in batch:
@@ -119,8 +118,3 @@ class Settling:
             elif not silent:
                 self._hub.tell(ResultRefused(running.job, transition))
 
-
-class _NotWritable(Exception):  # noqa: N818  # passes Steady, which waits only for what may get better by itself
-    def __init__(self, cause: StoreError) -> None:
-        super().__init__(str(cause))
-        self.cause = cause

@@ -27,13 +27,14 @@ class Steady:
         self._wait = _FIRST
 
     async def attempt(self, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The call's result; on a store error, None after a wait that grows with every failure in a row."""
+        """The call's result; on an error, None after a wait that grows with every failure in a row."""
         try:
             result = await call()
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001  # a loop that ends for one bad answer would stop the whole worker
             if self._since is None:
                 self._since = time.monotonic()
-                self._hub.tell(StoreTroubled(self._doing, str(error)))
+                told = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+                self._hub.tell(StoreTroubled(self._doing, told))
             # Full jitter: many workers that lost the store together must not come back together.
             await asyncio.sleep(random.uniform(0, self._wait))
             self._wait = min(self._wait * 2, _LONGEST)

@@ -40,6 +40,7 @@ _PROGRESS_EVERY = 0.2  # seconds: reports are gathered so long
 _CANCELS_EVERY = 0.25  # seconds: at most so often a notice makes it look for cancel requests
 _DRAIN_EVERY = 0.02
 _CHECK_EVERY = 1.0
+_OBEY = 0.5  # seconds a cancelled handler has to end at shutdown, after its grace period
 
 
 class Worker:
@@ -59,6 +60,8 @@ class Worker:
         self.recycled = False
         """whether it stopped by itself to make room for a fresh process"""
         self.stuck = 0
+        self.abandoned = 0
+        """handlers that would not end at shutdown; only the end of the process ends them"""
         self.started = 0
 
     @property
@@ -165,6 +168,8 @@ class Worker:
             "thread": self._in_thread,
             "process": self._processes,
         }
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[asyncio.Task[None], Running] = {}
         self._reports: dict[str, Running] = {}
         self._reported = asyncio.Event()
         self._cancel_check = asyncio.Event()
@@ -185,14 +190,15 @@ class Worker:
                     ("limits", self._watch_itself()),
                 )
             ]
-            async with asyncio.TaskGroup() as self._jobs:
-                claiming = self._jobs.create_task(self._claiming.run(), name="windlass-claiming")
+            claiming = upkeep.create_task(self._claiming.run(), name="windlass-claiming")
+            try:
                 await self._until_stopped()
                 self._claiming.stop()
                 await claiming
                 self._hub.tell(WorkerStopping(self.id, self._slots.taken, self.config.grace))
                 await self._grace()
-                self._hand_back()
+            finally:
+                await self._hand_back()
             self._settling.close()
             await settling
             for chore in chores:
@@ -210,18 +216,29 @@ class Worker:
         self.started += 1
         if running.declaration.mode != "process":
             self._deadlines.begin(running)
-        self._jobs.create_task(self._run_one(running))
+        task = self._loop.create_task(self._run_one(running))
+        self._tasks[task] = running
 
     async def _run_one(self, running: Running) -> None:
+        try:
+            await self._execute(running)
+        finally:
+            self._slots.release(running)
+            task = asyncio.current_task()
+            if task is not None:
+                del self._tasks[task]
+
+    async def _execute(self, running: Running) -> None:
         if not self._hub.silent:
             self._hub.tell(JobStarted(running.job))
         outcome = await execute(running, self._runners[running.declaration.mode], self._progress)
+        if running.ended:
+            return  # abandoned meanwhile: what it did at last counts no more
         running.ended = True
         self._settling.put(running, outcome)
         alive = self._in_thread.alive.pop(running.job.id, None) if running.declaration.mode == "thread" else None
         if alive is not None and not alive.done():
             await self._outlive(running, alive)
-        self._slots.release(running)
 
     async def _outlive(self, running: Running, alive: asyncio.Future[None]) -> None:
         """The job is settled but its thread goes on: the slot is not free until it ends."""
@@ -332,10 +349,18 @@ class Worker:
             hurry.cancel()
             done.cancel()
 
-    def _hand_back(self) -> None:
+    async def _hand_back(self) -> None:
         self._gave_up.set()
         for running in list(self._slots.running.values()):
             running.stop("shutdown")
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_OBEY)
+        # What does not end when it is cancelled cannot be made to: its job is handed back all the same.
+        for running in self._tasks.values():
+            self.abandoned += 1
+            if not running.ended:
+                running.ended = True
+                self._settling.put(running, Released("the worker is stopping; the handler did not stop when told to"))
 
     # Telling.
 

@@ -1,0 +1,114 @@
+"""Every program in examples/ runs by itself, on a file of its own, and prints what it says it does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import windlass
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+PRINTS = {
+    "hello": ["Hello, Ada!"],
+    "retries": [
+        "http://shop.example answered at attempt 3",
+        "the service took it at attempt 2",
+        "the file came; attempt 1 is still the first",
+        "failed after 1 attempt: ValueError: invalid literal for int() with base 10: 'ten'",
+        "failed after 1 attempt: Reject: card 1234 is blocked",
+    ],
+    "unique": [
+        "second created: False, same job: True",
+        "refused for job first",
+        "north recounted",
+        "home indexed with 'windlass'",
+        "ada@example.com welcomed",
+        "welcomed again: False",
+        "recounted again: True",
+    ],
+    "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],
+    "schedule": [
+        "At 02:30 every day, in Europe/Paris:",
+        "  2026-03-28 01:30 UTC",
+        "  2026-03-29 01:00 UTC",
+        "  2026-03-30 00:30 UTC",
+        "acme-report: 0 8 * * * Europe/Paris makes report_for",
+        "morning_report: 0 9 * * mon-fri America/New_York makes morning_report",
+        "removed: True",
+    ],
+    "transaction": [
+        "2 orders, 2 jobs",
+        "order 3: payment declined",
+        "2 orders, 2 jobs",
+        "receipt for order 1",
+        "receipt for order 2",
+    ],
+    "class_handler": [
+        "to Ada: your shift starts at 09:30",
+        "to Grace: your shift starts at 14:00",
+        "ShiftStartReminder does not fit its types: data.starts_at: Field required",
+    ],
+    "process_job": [
+        "3.141592653589793238462643383279",
+        "computed in another process: True",
+        "failed: ran longer than its timeout of 0:00:00.500000",
+    ],
+    "bulk": ["2500 handles, 2500 waiting", "2500 done; the last gave 6245001"],
+    "by_name": [
+        "2 x invoice 42",
+        "jobs about order 42: invoice.print",
+        "failed after 1 attempt: invoice.print does not fit its types: order_id: Field required;"
+        " order: Extra inputs are not permitted",
+        "invoice.print does not fit its types: order_id: Field required; order: Extra inputs are not permitted",
+    ],
+}
+
+
+def run(name: str, folder: Path) -> list[str]:
+    source = str(Path(windlass.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": source, "WINDLASS_URL": f"sqlite:///{folder / 'jobs.db'}"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
+    assert run(name, tmp_path) == PRINTS[name]
+
+
+@pytest.mark.timeout(60)
+def test_progress_is_told_and_a_running_job_is_cancelled(tmp_path: Path) -> None:
+    printed = run("progress_and_cancel", tmp_path)
+    reports = [line for line in printed if " of 3: row " in line]
+    # Reports are gathered, and on a busy machine a newer one may overtake an older one.
+    assert reports
+    assert reports == sorted(reports)
+    assert [line for line in printed if line not in reports] == [
+        "enqueued",
+        "claimed",
+        "succeeded",
+        "enqueued",
+        "claimed",
+        "cancelled at once: False",
+        "cancel_requested",
+        "cancelled",
+        "cancelled at once: True, it is cancelled",
+    ]
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == PRINTS.keys() | {"progress_and_cancel"}
