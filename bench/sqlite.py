@@ -10,6 +10,7 @@ import tempfile
 import textwrap
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from bench.raw_sqlite import RawSqlite
 from windlass import Windlass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from windlass import Bound, JobFunction
 
@@ -30,16 +31,17 @@ SYNCHRONOUS = "FULL"
 async def measure_sqlite(*, quick: bool, only: Sequence[str]) -> list[Figure]:
     """Every measurement in order, or only those named."""
     jobs = 10_000 if quick else 60_000
+    measures: dict[str, Callable[[Path], Awaitable[list[Figure]]]] = {
+        "bulk": partial(bulk, n=jobs),
+        "single": partial(single, n=2_000 if quick else 20_000),
+        "run": partial(run, n=jobs),
+        "pickup": partial(pickup, n=100 if quick else 400),
+        "idle": partial(idle, seconds=5 if quick else 15),
+        "backlog": partial(backlog, n=100_000 if quick else 1_000_000),
+        "import": importing,
+    }
     made: list[Figure] = []
-    for name, measure in (
-        ("bulk", lambda folder: bulk(folder, jobs)),
-        ("single", lambda folder: single(folder, 2_000 if quick else 20_000)),
-        ("run", lambda folder: run(folder, jobs)),
-        ("pickup", lambda folder: pickup(folder, 100 if quick else 400)),
-        ("idle", lambda folder: idle(folder, 5 if quick else 15)),
-        ("backlog", lambda folder: backlog(folder, 100_000 if quick else 1_000_000)),
-        ("import", lambda _: importing()),
-    ):
+    for name, measure in measures.items():
         if not only or name in only:
             with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
                 made.extend(await measure(Path(folder)))
@@ -94,9 +96,7 @@ async def single(folder: Path, n: int) -> list[Figure]:
                 producers.create_task(produce(n // 200))
         many = n / (time.perf_counter() - begun)
     return [
-        Figure(
-            name="200 producers / one", value=many / one, unit="", least=8, told={"one": one, "two hundred": many}
-        )
+        Figure(name="200 producers / one", value=many / one, unit="", least=8, told={"one": one, "two hundred": many})
     ]
 
 
@@ -188,8 +188,8 @@ IDLE_APP = textwrap.dedent("""
 async def idle(folder: Path, seconds: int) -> list[Figure]:
     """Processor and memory of a `windlass worker` that has nothing to do."""
     (folder / "idle_app.py").write_text(IDLE_APP, encoding="utf-8")
-    worker = subprocess.Popen(  # noqa: S603  # our own program
-        [sys.executable, "-m", "windlass", "worker", "idle_app:app", "--quiet"],
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "windlass", "worker", "idle_app:app", "--quiet"),
         cwd=folder,
         env={**os.environ, "WINDLASS_URL": f"sqlite:///{folder / 'idle.db'}"},
         stdout=subprocess.DEVNULL,
@@ -202,7 +202,7 @@ async def idle(folder: Path, seconds: int) -> list[Figure]:
         memory = _memory_mb(worker.pid)
     finally:
         worker.terminate()
-        worker.wait(30)
+        await worker.wait()
     return [
         Figure(name="idle CPU", value=used / seconds * 100, unit="%", most=2),
         Figure(name="idle memory", value=memory, unit="MB", most=45),
@@ -254,12 +254,12 @@ def _many(noop: JobFunction[[int], None], n: int) -> Iterator[Bound[None]]:
     return (noop.bind(i) for i in range(n))
 
 
-async def importing() -> list[Figure]:
+async def importing(_: Path) -> list[Figure]:
     """Seconds that `import windlass` takes over an empty interpreter; the middle of seven."""
 
     def seconds(code: str) -> float:
         begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own interpreter
+        subprocess.run([sys.executable, "-c", code], check=True)  # our own interpreter
         return time.perf_counter() - begun
 
     took = [seconds("import windlass") - seconds("pass") for _ in range(7)]

@@ -6,7 +6,7 @@ The process imports this module, so what should happen once stands below the gua
 import asyncio
 import os
 
-from windlass import JobFailed, Windlass
+from windlass import Windlass
 
 app = Windlass()
 
@@ -38,11 +38,8 @@ async def main() -> None:
         digits, pid = await (await digits_of_pi.enqueue(30)).result(timeout=30)
         print(digits)
         print(f"computed in another process: {pid != os.getpid()}")
-        try:
-            await (await hang.enqueue()).result(timeout=30)
-        except JobFailed as failed:
-            assert failed.job.error is not None
-            print(f"{failed.job.status}: {failed.job.error.message}")
+        hung = await (await hang.enqueue()).wait(timeout=30)
+        print(f"{hung.status}: {hung.error.message if hung.error else ''}")
 
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ async def main() -> None:
             else:
                 print(event.happened)
 
-        handle = await crunch.enqueue()
-        async for event in handle.events():
+        crunching = await crunch.enqueue()
+        async for event in crunching.events():
             if not isinstance(event, Progress):
                 print(event.happened)
                 if event.happened == "claimed":
-                    now = await handle.cancel("not needed any more")
+                    now = await crunching.cancel("not needed any more")
                     print(f"cancelled at once: {now}")
 
         later = await copy_rows.using(delay=3600).enqueue(3)

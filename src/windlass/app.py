@@ -80,9 +80,7 @@ class Windlass:
         self.hub = Hub()
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
-        self.store: Store = store or store_at(
-            self.url, namespace=self.namespace, synchronous=self.settings.synchronous
-        )
+        self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
         self.client = Client(self.store, self.registry, self.hub, self.defaults)
         self.jobs = JobsRoom(self.client)
         self.queues = QueuesRoom(self.client)
@@ -150,8 +148,8 @@ class Windlass:
     ) -> Any:
         """Declare a function as a handler. Its jobs are enqueued with its own parameters and run by any worker.
 
-        `async def` runs in the event loop, `def` in a thread, and with `process=True` in a process that is killed at its
-        timeout. Unique keys and limits may name the function's parameters: `unique="recount:{facility}"`.
+        `async def` runs in the event loop, `def` in a thread, and with `process=True` in a process that is killed at
+        its timeout. Unique keys and limits may name the function's parameters: `unique="recount:{facility}"`.
         """
 
         def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
@@ -195,8 +193,10 @@ class Windlass:
         policy = self.policy if retry is None else Retry.of(retry)
         unknown = given.keys() - Asked.__annotations__.keys()
         if unknown:
-            raise SettingsError(f"{', '.join(sorted(unknown))} cannot be declared: known are name, retry, process,"
-                                f" schedule, {', '.join(Asked.__annotations__)}")
+            raise SettingsError(
+                f"{', '.join(sorted(unknown))} cannot be declared: known are name, retry, process,"
+                f" schedule, {', '.join(Asked.__annotations__)}"
+            )
         options = lay_over(self.defaults, cast("Asked", {"max_attempts": policy.attempts, **given}))
         return options, policy
 
@@ -279,8 +279,8 @@ class Windlass:
         **more: Any,
     ) -> Worker:
         """A worker for this application's handlers; `async with` it, or await its `run()`."""
-        from windlass.worker.config import WorkerConfig  # noqa: PLC0415  # only a process that works loads the hands
-        from windlass.worker.worker import Worker  # noqa: PLC0415
+        from windlass.worker.config import WorkerConfig  # only a process that works loads the hands
+        from windlass.worker.worker import Worker
 
         config = WorkerConfig.of(
             self.settings,

@@ -1,4 +1,4 @@
-"""Settings: the only reader of the environment and of files. A bad value names the variable, the value and the range."""
+"""Settings: the only reader of environment and files. A bad value names the variable, the value and the range."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _text(text: str) -> str:
 
 
 def _namespace(text: str) -> str:
-    if not text.isascii() or not text.isidentifier() or text != text.lower() or len(text) > 30:  # noqa: PLR2004  # leaves room in every store's names
+    # Short enough to leave room for the rest of a name in every store.
+    if not text.isascii() or not text.isidentifier() or text != text.lower() or len(text) > 30:
         raise ValueError
     return text
 

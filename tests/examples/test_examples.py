@@ -12,6 +12,7 @@ import pytest
 import windlass
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+UNFIT = "invoice.print does not fit its types: order_id: Field required; order: Extra inputs are not permitted"
 
 PRINTS = {
     "hello": ["Hello, Ada!"],
@@ -62,9 +63,8 @@ PRINTS = {
     "by_name": [
         "2 x invoice 42",
         "jobs about order 42: invoice.print",
-        "failed after 1 attempt: invoice.print does not fit its types: order_id: Field required;"
-        " order: Extra inputs are not permitted",
-        "invoice.print does not fit its types: order_id: Field required; order: Extra inputs are not permitted",
+        f"failed after 1 attempt: {UNFIT}",
+        UNFIT,
     ],
 }
 

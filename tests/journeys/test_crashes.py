@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def ended(app: Windlass, ids: list[str]) -> list[Job] | None:
-    """The jobs once all have ended."""
+async def ended(app: Windlass, ids: list[str]) -> list[Job]:
+    """The jobs once all have ended, until then nothing."""
     jobs = [await app.jobs.get(job_id) for job_id in ids]
-    return jobs if all(job.status.finished for job in jobs) else None
+    return jobs if all(job.status.finished for job in jobs) else []
 
 
 async def test_no_job_is_lost_when_a_worker_is_killed_with_jobs_in_flight(journey: Journey) -> None:

@@ -153,15 +153,14 @@ async def test_progress_lands_in_the_store_while_the_job_runs(app: Windlass, mod
         await handle.wait(15)
 
 
-@pytest.mark.parametrize("what", ["object", "nan", "text"])
-async def test_progress_that_is_no_number_is_the_handlers_own_error(app: Windlass, mode: str, what: str) -> None:
+async def test_progress_that_is_no_number_is_the_handlers_own_error(app: Windlass, mode: str) -> None:
     report_badly, double = in_mode(app, handlers.report_badly, mode), in_mode(app, handlers.double, mode)
     async with working(app):
-        job = await (await report_badly.enqueue(what)).wait(15)
+        for what in ("object", "nan", "text"):
+            job = await (await report_badly.enqueue(what)).wait(15)
+            assert job.status is Status.FAILED
+            assert "ctx.progress(value)" in str(job.error and job.error.traceback)
         assert await (await double.enqueue(1)).result(15) == 2, "the worker lives on"
-    assert job.status is Status.FAILED
-    assert job.error is not None
-    assert "finite" in job.error.message
 
 
 async def test_whatever_a_handler_raises_its_job_fails_and_the_worker_lives(app: Windlass, mode: str) -> None:

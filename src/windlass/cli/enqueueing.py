@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from windlass.client.options import Asked
 
-WaitTimeout = Annotated[str | None, typer.Option("--timeout-wait", metavar="DURATION", help="Give up waiting after this.")]
+WaitTimeout = Annotated[
+    str | None, typer.Option("--timeout-wait", metavar="DURATION", help="Give up waiting after this.")
+]
 
 
 def enqueue(
@@ -32,7 +34,9 @@ def enqueue(
         typer.Argument(metavar="[JSON | @FILE | - | KEY=VALUE …]", help="Its arguments; - reads standard input."),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", "-q", help="Where it waits.")] = None,
-    priority: Annotated[str | None, typer.Option(help="critical, high, normal, low or a number; lower is first.")] = None,
+    priority: Annotated[
+        str | None, typer.Option(help="critical, high, normal, low or a number; lower is first.")
+    ] = None,
     delay: Annotated[str | None, typer.Option("--in", "--delay", metavar="DURATION", help="Not before this.")] = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Not before this time (ISO 8601).")] = None,
     unique: Annotated[str | None, typer.Option(metavar="KEY", help="At most one live job with this key.")] = None,
@@ -119,7 +123,9 @@ def read_payload(words: Sequence[str]) -> dict[str, Any] | Any:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise SettingsError(f"the payload has {word[:80]!r}: expected one JSON object, @FILE, -, or KEY=VALUE pairs")
+            raise SettingsError(
+                f"the payload has {word[:80]!r}: expected one JSON object, @FILE, -, or KEY=VALUE pairs"
+            )
         found[name] = value(text)
     return found
 

@@ -31,8 +31,10 @@ def load_app(spec: str) -> Windlass:
     if isinstance(found, Windlass):
         return found
     if found is None:
-        raise SettingsError(f"module {module_name!r} has no {name or DEFAULT_NAME!r}: make one with"
-                            f" {name or DEFAULT_NAME} = Windlass(…), or name another as {module_name}:name")
+        raise SettingsError(
+            f"module {module_name!r} has no {name or DEFAULT_NAME!r}: make one with"
+            f" {name or DEFAULT_NAME} = Windlass(…), or name another as {module_name}:name"
+        )
     raise SettingsError(f"{spec!r} is a {type(found).__name__}: expected an instance of windlass.Windlass")
 
 
@@ -51,8 +53,10 @@ def _import(name: str) -> object:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise SettingsError(f"there is no module {error.name!r} here or on Python's path: start in the directory"
-                                " that holds it, or install it") from error
+            raise SettingsError(
+                f"there is no module {error.name!r} here or on Python's path: start in the directory"
+                " that holds it, or install it"
+            ) from error
         raise SettingsError(_broken(name, error)) from error
     except Exception as error:
         raise SettingsError(_broken(name, error)) from error

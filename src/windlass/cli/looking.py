@@ -133,8 +133,12 @@ def _show_page(desk: Desk, page: Page, total: str) -> None:
     if not page.jobs:
         screen.say("no jobs match")
         return
-    screen.table(("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in page.jobs])
-    screen.say(f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else ""))
+    screen.table(
+        ("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in page.jobs]
+    )
+    screen.say(
+        f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else "")
+    )
 
 
 def _row(one: Job) -> tuple[object, ...]:

@@ -30,9 +30,13 @@ def _show_version(wanted: bool) -> None:
 
 def start(  # noqa: D417  # typer's help says what each is
     ctx: typer.Context,
-    store: Annotated[str | None, typer.Option(metavar="URL", help="The store; else WINDLASS_STORE or windlass.toml.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="The store; else WINDLASS_STORE or windlass.toml.")
+    ] = None,
     namespace: Annotated[str | None, typer.Option(metavar="NAME", help="Prefix of its tables or keys.")] = None,
-    app: Annotated[str | None, typer.Option(metavar="MODULE:APP", help="Take store and handlers from this one.")] = None,
+    app: Annotated[
+        str | None, typer.Option(metavar="MODULE:APP", help="Take store and handlers from this one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only what was asked for.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour; NO_COLOR does the same.")] = False,

@@ -42,7 +42,9 @@ def instant(text: str, of: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
-        raise SettingsError(f"{of} is {text[:40]!r}: expected a time such as 2026-11-30T09:00 or …T09:00+01:00") from None
+        raise SettingsError(
+            f"{of} is {text[:40]!r}: expected a time such as 2026-11-30T09:00 or …T09:00+01:00"
+        ) from None
 
 
 def queues(given: Sequence[str], concurrency: int) -> dict[str, int] | None:

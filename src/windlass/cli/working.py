@@ -74,14 +74,18 @@ def worker(
     queue: QueueOption = None,
     concurrency: ConcurrencyOption = None,
     exclude: ExcludeOption = None,
-    lease: Annotated[str | None, typer.Option(metavar="DURATION", help="How long a claim holds unless renewed.")] = None,
+    lease: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long a claim holds unless renewed.")
+    ] = None,
     heartbeat: Annotated[str | None, typer.Option(metavar="DURATION", help="How often leases are renewed.")] = None,
     poll: Annotated[str | None, typer.Option(metavar="DURATION", help="How often to look without a notice.")] = None,
     grace: GraceOption = None,
     processes: Annotated[int, typer.Option(help="How many processes, each with its own slots.", min=1, max=1000)] = 1,
     drain: Annotated[bool, typer.Option("--drain", help="Stop when nothing is due.")] = False,
     max_jobs: Annotated[int | None, typer.Option(help="A fresh process after so many jobs.", min=1)] = None,
-    max_memory: Annotated[int | None, typer.Option(metavar="MB", help="A fresh process beyond this size.", min=1)] = None,
+    max_memory: Annotated[
+        int | None, typer.Option(metavar="MB", help="A fresh process beyond this size.", min=1)
+    ] = None,
     log_format: FormatOption = LogFormat.TEXT,
     child: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -224,7 +228,9 @@ def _supervise(given: Globals, wanted: Wanted, processes: int) -> None:
 
 
 def _command(given: Globals, arguments: list[str]) -> list[str]:
-    shared = [word for name in ("store", "namespace") if (value := getattr(given, name)) for word in (f"--{name}", value)]
+    shared = [
+        word for name in ("store", "namespace") if (value := getattr(given, name)) for word in (f"--{name}", value)
+    ]
     shared += ["--quiet"] * given.quiet + ["--no-color"] * (not given.color) + ["--debug"] * given.debug
     return [sys.executable, "-m", "windlass", *shared, "worker", *arguments]
 

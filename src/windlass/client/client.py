@@ -150,13 +150,9 @@ class Client:
                 batch = []
         return handles + await self._insert_batch(batch, tx) if batch else handles
 
-    async def _insert_batch(
-        self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None
-    ) -> list[Handle[Any]]:
+    async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
         verdicts = await self.store.jobs.insert([draft for draft, _ in batch], tx)
-        return [
-            self.handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)
-        ]
+        return [self.handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)]
 
     def handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
         """What the caller gets for a verdict: a handle, or the error it asked for."""

@@ -108,9 +108,7 @@ class JobsRoom:
         )
         return await self._client.enqueue(draft, None)
 
-    async def _operate(
-        self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str
-    ) -> Answer:
+    async def _operate(self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str) -> Answer:
         store = await self._client.ready()
         [answer] = await store.jobs.operate([Order(id=check_id(job_id), action=action, actor=actor, reason=reason)])
         if answer.verdict is Operated.MISSING:

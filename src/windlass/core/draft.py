@@ -101,7 +101,9 @@ def as_priority(value: Priority) -> int:
     """A number, or one of the names critical, high, normal, low."""
     if isinstance(value, str):
         if value not in PRIORITIES:
-            raise SettingsError(f"priority is {shown(value)}: expected a whole number or one of {', '.join(PRIORITIES)}")
+            raise SettingsError(
+                f"priority is {shown(value)}: expected a whole number or one of {', '.join(PRIORITIES)}"
+            )
         return PRIORITIES[value]
     return value
 

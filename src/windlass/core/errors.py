@@ -74,7 +74,9 @@ class DuplicateJob(JobError):
     """A job with the same unique or idempotency key is already there."""
 
     def __init__(self, existing: str, key: str) -> None:
-        super().__init__(f"job {existing} already holds the key {key!r}: wait for it, cancel it, or enqueue without the key")
+        super().__init__(
+            f"job {existing} already holds the key {key!r}: wait for it, cancel it, or enqueue without the key"
+        )
         self.existing = existing
         self.key = key
 

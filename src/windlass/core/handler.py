@@ -73,9 +73,7 @@ class Declaration:
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
         templated = options.unique is self.options.unique
-        return make_draft(
-            self.name, job_id, payload_json, options, templated=templated, defaults=self.codec.defaults
-        )
+        return make_draft(self.name, job_id, payload_json, options, templated=templated, defaults=self.codec.defaults)
 
 
 def make_draft(
@@ -127,7 +125,9 @@ def declare(
     """Read a function's signature and declare it as a handler, or say what about it cannot be a job."""
     check_name(name, "the handler's name")
     if isinstance(function, type) or not hasattr(function, "__qualname__"):
-        raise HandlerError(f"{shown(function)} is not a function: declare a function, or a subclass of Handler by add()")
+        raise HandlerError(
+            f"{shown(function)} is not a function: declare a function, or a subclass of Handler by add()"
+        )
     source = f"{function.__module__}.{function.__qualname__}"
     _refuse_generator(function, source)
     if process and ("<locals>" in function.__qualname__ or "<lambda>" in function.__qualname__):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from windlass.core.errors import SettingsError
 from windlass.core.keys import Template, shown, template
@@ -26,7 +26,7 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Refuse a limit that would let nothing through or cannot be filled in."""
-        n: object = self.n
+        n = cast("object", self.n)
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
             raise SettingsError(f"Limit({shown(self.key)}) allows {shown(n)} at once: expected 1 to {MOST}")
         Template(self.key)

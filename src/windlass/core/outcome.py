@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta  # noqa: TC003  # read at run time by whoever sends outcomes between processes
+from datetime import timedelta  # read at run time by whoever sends outcomes between processes
 from typing import TypeAlias
 
-from windlass.core.job import Error  # noqa: TC001  # the same
+from windlass.core.job import Error  # the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Never, NoReturn, NotRequired, TypeAlias, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Never,
+    NoReturn,
+    NotRequired,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
@@ -36,9 +48,10 @@ _LONG_DIGITS = re.compile(r"\d{19}")
 _SCALARS = (int, str, bool, float, type(None))
 _TEXT_AND_WHOLE = frozenset({int, str, bool, type(None)})
 _UNTYPED = (Any, object, dict, list, tuple)
-_VALUE = "value"
+_RESULT = "result"
 _SECRETS = (Secret, SecretBytes, SecretStr)
 _CHANGED = frozenset({"datetime", "frozenset", "set"})
+_NOT_SCHEMA = frozenset({"metadata", "default"})
 _MINUTE = timedelta(minutes=1)
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
@@ -106,7 +119,7 @@ def _clear(value: object, depth: int) -> bool:
                 return False
         return True
     if kind is list or kind is tuple:
-        for member in cast("list[object]", value):
+        for member in cast("list[object]", value):  # noqa: SIM110  # half the time of all()
             if not _clear(member, depth + 1):
                 return False
         return True
@@ -129,9 +142,10 @@ def _inspect(value: object, of: str, path: Path, *, lenient: bool = False) -> No
         case dict() | list() | tuple():
             _inspect_members(cast("dict[object, object] | list[object]", value), of, path, lenient=lenient)
         case _:
-            if not lenient or isinstance(value, Iterator):
+            kind = type(value)
+            if not lenient or issubclass(kind, Iterator):
                 raise PayloadInvalid(
-                    f"{_place(of, path)} is of type {type(value).__name__}, which plain JSON cannot hold:"
+                    f"{_place(of, path)} is of type {kind.__name__}, which plain JSON cannot hold:"
                     " give it a type by annotation, or pass text, numbers, lists and dicts"
                 )
 
@@ -155,11 +169,15 @@ def _inspect_members(value: dict[object, object] | list[object], of: str, path: 
 
 def _inspect_text(text: str, of: str, path: Path, what: str = "") -> None:
     if "\x00" in text:
-        raise PayloadInvalid(f"{what}{_place(of, path)} contains a NUL character, which not every store keeps: remove it")
+        raise PayloadInvalid(
+            f"{what}{_place(of, path)} contains a NUL character, which not every store keeps: remove it"
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise PayloadInvalid(f"{what}{_place(of, path)} contains a lone surrogate, which is not text: remove it") from None
+        raise PayloadInvalid(
+            f"{what}{_place(of, path)} contains a lone surrogate, which is not text: remove it"
+        ) from None
 
 
 def _not_finite(value: float, of: str, path: Path) -> PayloadInvalid:
@@ -171,7 +189,9 @@ def _place(of: str, path: Path) -> str:
 
 
 def _spelt(path: Path) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part if isinstance(part, str) else shown(part)}" for part in path)
+    parts = (
+        f"[{part}]" if isinstance(part, int) else f".{part if isinstance(part, str) else shown(part)}" for part in path
+    )
     return _line("".join(parts).removeprefix("."), _LONGEST_PLACE)
 
 
@@ -239,8 +259,8 @@ class Codec:
         """The canonical payload for plain JSON values given by name, as from the command line or HTTP."""
         if self._whole is None and not isinstance(payload, dict):
             raise PayloadInvalid(f"the payload of {self._name} is a {type(payload).__name__}: expected an object")
-        text = canonical(payload, self._name)
-        if self._whole is None and self._fits_exactly(payload):
+        text = canonical(cast("object", payload), self._name)
+        if self._whole is None and self._fits_exactly(cast("dict[str, Any]", payload)):
             return text
         # Read as JSON, not as Python values: bytes, for one, are base64 text there.
         return self._unboxed(self._form.dump(self.decode(text), self._name))
@@ -295,7 +315,7 @@ class _Result:
         self._hint = hint
         self._loose = _is_one_of(hint, _UNTYPED)
         self._exact = _SCALARS if hint is Any else tuple(kind for kind in _SCALARS if hint is kind)
-        self._form = _Form(name, {_VALUE: hint}, frozenset({_VALUE}))
+        self._form = _Form(name, {_RESULT: hint}, frozenset({_RESULT}))
 
     def encode(self, value: Any) -> str:
         if type(value) not in self._exact:
@@ -307,10 +327,10 @@ class _Result:
             if self._hint in (Any, type(value)) and _clear(value, 0):
                 return value
             _inspect(value, self._of, (), lenient=True)
-        return self._form.dump(self._form.validate({_VALUE: value}, self._of), self._of)[_VALUE]
+        return self._form.dump(self._form.validate({_RESULT: value}, self._of), self._of)[_RESULT]
 
     def decode(self, text: str) -> Any:
-        return self._form.read(_boxed(_VALUE, text), self._of)[_VALUE]
+        return self._form.read(_boxed(_RESULT, text), self._of)[_RESULT]
 
 
 class _Form:
@@ -366,35 +386,38 @@ class _Form:
 
 def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
+    kind = type(cast("object", written))
     if isinstance(live, (dict, list, tuple)):
         _keep_members(cast("dict[object, object] | list[object]", live), written, of, path)
     elif isinstance(live, datetime):
         offset = live.utcoffset()
-        if offset and offset % _MINUTE and isinstance(written, str):
+        if offset and offset % _MINUTE and kind is str:
             return live.astimezone(UTC).isoformat()
     elif isinstance(live, float):
         if written is None:
             raise _not_finite(live, of, path)
     elif isinstance(live, (set, frozenset)):
-        if isinstance(written, list):
-            return sorted(cast("list[object]", written), key=_encode)
+        if kind is list:
+            return sorted(written, key=_encode)
     elif isinstance(live, _SECRETS):
         if written and written == str(cast("object", live)):
             raise PayloadInvalid(f"{_place(of, path)} is a secret and would be masked: pass a reference to it instead")
     elif isinstance(live, RootModel):
-        return _kept(cast("object", live.root), written, of, path)
-    elif isinstance(written, dict):
-        _keep_members({name: getattr(live, name, None) for name in cast("dict[str, Any]", written)}, written, of, path)
+        return _kept(cast("RootModel[object]", live).root, written, of, path)
+    elif kind is dict:
+        _keep_members({name: getattr(live, name, None) for name in written}, written, of, path)
     return written
 
 
 def _keep_members(live: dict[object, object] | list[object], written: Any, of: str, path: Path) -> None:
-    members: Iterable[tuple[Any, object]]
+    kind = type(cast("object", written))
+    members: Iterable[tuple[Any, object]] = ()
     if isinstance(live, dict):
-        # By their order: a name may have been something else than text.
-        members = tuple(zip(written, live.values(), strict=False)) if isinstance(written, dict) else ()
-    else:
-        members = zip(range(len(written)), live, strict=False) if isinstance(written, list) else ()
+        if kind is dict:
+            # By their order: a name may have been something else than text.
+            members = tuple(zip(written, live.values(), strict=False))
+    elif kind is list:
+        members = zip(range(len(written)), live, strict=False)
     for name, member in members:
         if type(member) not in _TEXT_AND_WHOLE:
             written[name] = _kept(member, written[name], of, (*path, name))
@@ -410,17 +433,15 @@ def _is_delicate(schema: Mapping[str, Any], checked: frozenset[str]) -> bool:
 
 def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
     while waiting:
-        match waiting.pop():
-            case {"type": kind} if kind in kinds:
+        node = waiting.pop()
+        if type(node) is dict:
+            members = cast("dict[str, Any]", node)
+            cls = members.get("cls")
+            if members.get("type") in kinds or (isinstance(cls, type) and issubclass(cls, _SECRETS)):
                 return True
-            case {"cls": type() as cls} if issubclass(cast("type[object]", cls), _SECRETS):
-                return True
-            case dict() as node:
-                waiting += [part for name, part in cast("dict[str, Any]", node).items() if name != "metadata"]
-            case list() | tuple() as nodes:
-                waiting += cast("list[Any]", nodes)
-            case _:
-                pass
+            waiting += [part for name, part in members.items() if name not in _NOT_SCHEMA]
+        elif isinstance(node, (list, tuple)):
+            waiting += cast("list[Any]", node)
     return False
 
 
@@ -470,7 +491,9 @@ def _boxed(name: str, text: str) -> str:
 
 def _adapter(fields: Mapping[str, Any], required: frozenset[str]) -> TypeAdapter[Any]:
     make: Any = TypedDict
-    arguments = make("Arguments", {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()})
+    arguments = make(
+        "Arguments", {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()}
+    )
     arguments.__pydantic_config__ = _config
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     if not adapter.pydantic_complete:
@@ -500,6 +523,6 @@ def _unfit(of: str, error: Exception) -> PayloadInvalid:
     if not isinstance(error, ValidationError):
         return PayloadInvalid(f"{of} does not fit its types: {_reason(error)}")
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{_spelt(one['loc']) or _VALUE}: {_line(one['msg'], _LONGEST_REASON)}" for one in found[:_SHOWN_ERRORS]]
+    told = [f"{_spelt(one['loc']) or 'value'}: {_line(one['msg'], _LONGEST_REASON)}" for one in found[:_SHOWN_ERRORS]]
     more = f"; and {len(found) - _SHOWN_ERRORS} more" if len(found) > _SHOWN_ERRORS else ""
     return PayloadInvalid(f"{of} does not fit its types: {_line('; '.join(told), _LONGEST_TOLD)}{more}")

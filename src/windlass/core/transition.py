@@ -101,7 +101,9 @@ def _kept(error: Error) -> Error:
     return Error(
         type=storable(error.type, LONGEST_TYPE),
         message=storable(error.message, LONGEST_MESSAGE),
-        traceback=None if error.traceback is None else storable(error.traceback[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK),
+        traceback=None
+        if error.traceback is None
+        else storable(error.traceback[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK),
     )
 
 

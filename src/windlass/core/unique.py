@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from windlass.core.errors import SettingsError
 from windlass.core.keys import check_key, shown
@@ -39,7 +39,7 @@ class Unique:
     @staticmethod
     def of(value: str | Unique | None) -> Unique | None:
         """One text is the key of both phases."""
-        given: object = value
+        given = cast("object", value)
         if given is None or isinstance(given, Unique):
             return given
         if isinstance(given, str):

@@ -44,7 +44,9 @@ class Logs:
         if not self._logger.isEnabledFor(level_of(event)):
             return
         line = describe(event)
-        self._logger.log(line.level, "%s %s", line.event, line.text, extra={_FACTS: {"event": line.event, **line.facts}})
+        self._logger.log(
+            line.level, "%s %s", line.event, line.text, extra={_FACTS: {"event": line.event, **line.facts}}
+        )
 
 
 class TextFormatter(logging.Formatter):
@@ -95,7 +97,11 @@ def level_of(event: events.Event) -> int:
         case events.JobEnded():
             return _ENDED.get(event.transition.to, logging.INFO)
         case (
-            events.JobFenced() | events.ResultRefused() | events.JobStuck() | events.LoopBlocked() | events.StoreTroubled()
+            events.JobFenced()
+            | events.ResultRefused()
+            | events.JobStuck()
+            | events.LoopBlocked()
+            | events.StoreTroubled()
         ):
             return logging.WARNING
         case _:
@@ -117,11 +123,19 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
             facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
             return "enqueued", facts, f"{event.type} {event.id}" + ("" if event.created else " (was there already)")
         case events.JobStarted():
-            return "started", _about(event.job), f"{_job(event.job)} attempt {event.job.attempts}/{event.job.max_attempts}"
+            return (
+                "started",
+                _about(event.job),
+                f"{_job(event.job)} attempt {event.job.attempts}/{event.job.max_attempts}",
+            )
         case events.JobEnded():
             return _ended(event)
         case events.ResultRefused():
-            return "refused", _about(event.job), f"{_job(event.job)} late result, lease {event.job.lease_token} was lost"
+            return (
+                "refused",
+                _about(event.job),
+                f"{_job(event.job)} late result, lease {event.job.lease_token} was lost",
+            )
         case events.JobFenced():
             return "fenced", _about(event.job), f"{_job(event.job)} given up: its lease could not be extended in time"
         case events.JobStuck():

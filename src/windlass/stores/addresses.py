@@ -30,16 +30,18 @@ def redact(url: str) -> str:
     """The URL without its user and password, fit for logs and screens."""
     scheme, found, rest = url.partition("://")
     if not found:
-        return url.split("@")[-1]
+        return url.rsplit("@", maxsplit=1)[-1]
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
-    from windlass.stores.sqlite.store import SqliteStore  # noqa: PLC0415  # only the store that is used is loaded
+    from windlass.stores.sqlite.store import SqliteStore  # only the store that is used is loaded
 
     place, _, query = url.removeprefix("sqlite://").partition("?")
     if place and not place.startswith("/"):
-        raise SettingsError(f"{url!r} has a host: write sqlite:///jobs.db for a file here, sqlite:////var/jobs.db for /var")
+        raise SettingsError(
+            f"{url!r} has a host: write sqlite:///jobs.db for a file here, sqlite:////var/jobs.db for /var"
+        )
     options = dict(parse_qsl(query, keep_blank_values=True))
     unknown = options.keys() - {"synchronous", "timeout"}
     if unknown:
@@ -61,6 +63,6 @@ def _seconds(text: str, url: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= 3600:  # noqa: PLR2004  # an hour
+    if not 0 <= value <= 3600:  # an hour
         raise SettingsError(f"timeout is {text!r} in {url!r}: expected seconds from 0 to 3600")
     return value

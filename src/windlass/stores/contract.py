@@ -182,7 +182,7 @@ class Retention:
     succeeded: timedelta = timedelta(days=7)
     failed: timedelta = timedelta(days=30)
     cancelled: timedelta = timedelta(days=30)
-    queues: Mapping[str, Retention] = field(default_factory=dict)
+    queues: Mapping[str, Retention] = field(default_factory=dict[str, "Retention"])
 
     def of(self, status: Status) -> timedelta:
         """How long a job that ended so is kept."""
@@ -452,7 +452,7 @@ class Schedules(Protocol):
     """Cron rules; exactly one job per tick with any number of workers."""
 
     async def put(self, schedules: Sequence[Schedule]) -> None:
-        """Write each by name. A changed rule, payload or queue takes the new next tick; an unchanged one keeps its own."""
+        """Write each by name. A changed rule takes the new next tick; an unchanged one keeps the tick it stands at."""
         ...
 
     async def remove(self, names: Sequence[str]) -> int:
@@ -523,7 +523,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The lock is the caller's; the token grows with every grant of this name, so a resource can refuse an older one."""
+    """The lock is the caller's; its token is larger than any before of this name: a resource can refuse older ones."""
 
     token: int
     until: datetime

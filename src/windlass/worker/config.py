@@ -60,12 +60,16 @@ class WorkerConfig:
             told["concurrency"] = given.get("concurrency") or max(1, sum(queues.values()))
         elif queues is not None:
             if isinstance(queues, str):
-                raise SettingsError(f"queues is the text {queues!r}: expected a list of names, or names with their slots")
+                raise SettingsError(
+                    f"queues is the text {queues!r}: expected a list of names, or names with their slots"
+                )
             told["queues"] = dict.fromkeys(queues, told["concurrency"])
         unknown = told.keys() - WorkerConfig.__dataclass_fields__.keys()
         if unknown:
-            raise SettingsError(f"{', '.join(sorted(unknown))} is no setting of a worker: known are"
-                                f" {', '.join(WorkerConfig.__dataclass_fields__)}")
+            raise SettingsError(
+                f"{', '.join(sorted(unknown))} is no setting of a worker: known are"
+                f" {', '.join(WorkerConfig.__dataclass_fields__)}"
+            )
         return WorkerConfig(**told)
 
     def __post_init__(self) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import traceback
 from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import PayloadInvalid
-from windlass.core.job import Error, Progress
-from windlass.core.keys import shown
+from windlass.core.job import Error
 from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
 from windlass.core.retry import Retry
 from windlass.core.signals import Cancel, Reject, Signal, Snooze
@@ -19,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windlass.core.handler import Declaration
+    from windlass.core.job import Progress
     from windlass.worker.slots import Running
 
 LONGEST_MESSAGE = 4_000
 LONGEST_TRACEBACK = 32_000
-LONGEST_NOTE = 500
 
 
-class ProcessDied(Exception):  # noqa: N818  # a fact about a process, not an error of ours
+class ProcessDied(Exception):  # a fact about a process, not an error of ours
     """The process a job ran in ended before the job did."""
 
 
-class RemoteFailure(Exception):  # noqa: N818  # carries what another process already put into words
+class RemoteFailure(Exception):  # carries what another process already put into words
     """An outcome that a job's own process has decided, as data."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -53,14 +51,7 @@ async def execute(running: Running, runner: Runner, report: Callable[[Running, P
     try:
         return Succeeded(await runner.run(running, ctx))
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything; the worker lives on
-        return _classified(running, error)
-
-
-def _classified(running: Running, error: BaseException) -> Outcome:
-    try:
         return classify(running, error)
-    except Exception as broken:  # noqa: BLE001  # a signal of the user's own making may lack what signals have
-        return Failed(described(broken), again=False)
 
 
 def classify(running: Running, error: BaseException) -> Outcome:
@@ -86,6 +77,13 @@ def classify(running: Running, error: BaseException) -> Outcome:
 
 def outcome_of(declaration: Declaration, error: BaseException) -> Outcome:
     """What a handler's own exception or signal asks for; also used inside a job's own process."""
+    try:
+        return _asked_for(declaration, error)
+    except Exception as broken:  # noqa: BLE001  # a signal of the user's own making may lack what signals have
+        return Failed(described(broken), again=False)
+
+
+def _asked_for(declaration: Declaration, error: BaseException) -> Outcome:
     match error:
         case Snooze():
             return Snoozed(error.for_, None if error.reason is None else _said(error.reason))
@@ -131,23 +129,14 @@ def described(error: BaseException) -> Error:
         trace = "".join(traceback.format_exception(error))
     except BaseException:  # noqa: BLE001  # the same: formatting calls __str__ again
         trace = "".join(traceback.format_tb(error.__traceback__))
-    return Error(type=name, message=clean(message, LONGEST_MESSAGE), traceback=clean(trace, LONGEST_TRACEBACK, tail=True))
+    return Error(
+        type=name, message=clean(message, LONGEST_MESSAGE), traceback=clean(trace, LONGEST_TRACEBACK, tail=True)
+    )
 
 
 def _said(reason: object) -> str:
     # A reason may be anything a handler had at hand, an exception for one.
     return clean(str(reason), LONGEST_MESSAGE)
-
-
-def reportable(progress: Progress) -> Progress:
-    """The progress as every store keeps it; what is not a number is an error of the handler that reports it."""
-    try:
-        done, of = float(progress.done), None if progress.of is None else float(progress.of)
-    except (TypeError, ValueError, OverflowError):
-        done, of = math.nan, None
-    if not math.isfinite(done) or (of is not None and not math.isfinite(of)):
-        raise PayloadInvalid(f"progress is {shown(progress.done)} of {shown(progress.of)}: expected finite numbers")
-    return Progress(done=done, of=of, note=None if progress.note is None else clean(str(progress.note), LONGEST_NOTE))
 
 
 def clean(text: str, longest: int, *, tail: bool = False) -> str:

@@ -1,5 +1,6 @@
 """Leasing: every lease is extended in one call, from a thread with its own loop and its own store, so that a blocked
-event loop cannot lose leases. Before a lease that could not be extended can expire, its job is given up here."""
+event loop cannot lose leases. Before a lease that could not be extended can expire, its job is given up here.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ class Leasing:
     async def close(self) -> None:
         """Stop extending and forget the worker's row."""
         self._stop.set()
-        while self._thread is not None and self._thread.is_alive():
-            await asyncio.sleep(0.002)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
 
     def _serve(self) -> None:
         asyncio.run(self._run())
@@ -120,9 +121,7 @@ class Leasing:
         held = list(self._slots.running.values())
         before = time.monotonic()
         leases = [Lease(one.job.id, one.job.lease_token) for one in held]
-        found = await steady.attempt(
-            lambda: store.jobs.extend(self._config.worker_id, leases, self._config.lease)
-        )
+        found = await steady.attempt(lambda: store.jobs.extend(self._config.worker_id, leases, self._config.lease))
         if found is None:
             return False
         for one in held:

@@ -117,4 +117,3 @@ class Settling:
                     self._hub.tell(JobEnded(running.job, transition, at - running.started))
             elif not silent:
                 self._hub.tell(ResultRefused(running.job, transition))
-

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 from windlass.core.errors import StoreError
 from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping
 from windlass.core.outcome import Released
-from windlass.stores.contract import Report
 from windlass.stores.contract import Lease as LeaseOf
+from windlass.stores.contract import Report
 from windlass.worker.chores.promoting import Promoting
 from windlass.worker.chores.pruning import Pruning
 from windlass.worker.chores.rescuing import Rescuing
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
 from windlass.worker.deadlines import Deadlines
-from windlass.worker.execution import Runner, execute, reportable
+from windlass.worker.execution import Runner, execute
 from windlass.worker.leasing import Leasing
 from windlass.worker.presence import describe, memory_mb
 from windlass.worker.runners.coroutine import CoroutineRunner
@@ -252,7 +252,7 @@ class Worker:
 
     def _progress(self, running: Running, progress: Progress) -> None:
         # Called from the handler's own thread: the newest report stands until the next batch is written.
-        running.progress = reportable(progress)
+        running.progress = progress
         if running.job.id not in self._reports:
             self._reports[running.job.id] = running
             self._leasing.in_loop(self._reported.set)

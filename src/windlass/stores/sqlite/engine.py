@@ -51,9 +51,7 @@ class Place:
 class Clock:
     """The host's clock in milliseconds, held from going backwards while this process lives."""
 
-    def __init__(
-        self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         # One pair, replaced as a whole: several threads ask at once.
         self._latest = (wall(), monotonic())
         self._read_wall, self._read_monotonic = wall, monotonic
@@ -139,8 +137,7 @@ class Engine:
         self._writes.put(None)
         self._reads.put(None)
         for thread in self._threads:
-            while thread.is_alive():  # joined in small steps: the loop must not stand still meanwhile
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(thread.join)
         self._threads.clear()
 
     async def write(self, run: Operation[T], *, wake: bool = False) -> T:
@@ -307,7 +304,7 @@ def _patiently(run: Callable[[], object], deadline: float, place: Place) -> None
                     f"{place.path} stayed locked by another process for {place.timeout:g} s: look for a long write"
                     " transaction on this file"
                 ) from error
-            time.sleep(random.uniform(0.0003, 0.001))  # noqa: S311  # jitter, not a secret
+            time.sleep(random.uniform(0.0003, 0.001))  # jitter, not a secret
         else:
             return
 
@@ -347,11 +344,11 @@ def refuse_network(place: Place) -> None:
 
 
 def file_system(folder: PurePath, mounts: str) -> str:
-    """The kind of file system a folder is on, by the text of /proc/mounts; the deepest mount counts, the last of two."""
+    """The kind of file system a folder is on, by the text of /proc/mounts: the deepest mount, of two the last."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         fields = line.split(" ")
-        if len(fields) < 3:  # noqa: PLR2004  # what is mounted, where, and its kind
+        if len(fields) < 3:  # what is mounted, where, and its kind
             continue
         at = PurePath(_OCTAL.sub(lambda found: chr(int(found[1], 8)), fields[1]))
         if len(at.parts) >= best and (folder == at or at in folder.parents):

@@ -20,7 +20,8 @@ INSERT = """
 INSERT INTO windlass_jobs (
     id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
     queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
-    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace, history
+    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
+    history
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 """
@@ -40,8 +41,11 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
 
 
 def _plain(draft: Draft) -> bool:
-    return draft.unique_queued is None and draft.idempotency_key is None and draft.limit_key is None and (
-        draft.unique_running is None
+    return (
+        draft.unique_queued is None
+        and draft.idempotency_key is None
+        and draft.limit_key is None
+        and (draft.unique_running is None)
     )
 
 
@@ -50,7 +54,8 @@ INSERT_ALIKE = """
 INSERT INTO windlass_jobs (
     id, type, payload,
     queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
-    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace, history
+    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
+    history
 ) SELECT key, ?, value, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
 ON CONFLICT (id) DO NOTHING
 """

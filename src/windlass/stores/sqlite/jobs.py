@@ -115,9 +115,7 @@ class SqliteJobs:
         if not leases:
             return Extended(frozenset(), frozenset())
         more = as_duration_ms(lease)
-        return await self._engine.write(
-            lambda db, now: settling.extend(db, self._sql, worker_id, leases, now + more)
-        )
+        return await self._engine.write(lambda db, now: settling.extend(db, self._sql, worker_id, leases, now + more))
 
     async def cancels(self, worker_id: str) -> frozenset[str]:
         """What this worker should stop."""
@@ -135,9 +133,7 @@ class SqliteJobs:
 
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
-        found = await self._engine.read(
-            lambda db, now: (*sweeping.anything_due(db, self._sql, now), now)
-        )
+        found = await self._engine.read(lambda db, now: (*sweeping.anything_due(db, self._sql, now), now))
         anything, due, now = found
         if not anything:
             return Promoted(0, 0, sweeping.until(due, now))
@@ -156,4 +152,3 @@ class SqliteJobs:
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
         """Carry out operators' orders."""
         return await self._engine.write(lambda db, now: operating.operate(db, self._sql, orders, now), wake=True)
-

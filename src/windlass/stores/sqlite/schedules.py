@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # A changed rule starts from its own next tick; an unchanged one must not skip or repeat the tick it stands at.
 PUT = """
 INSERT INTO windlass_schedules (
-    name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, declared, updated_at
+    name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, declared,
+    updated_at
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET
     next_tick = CASE WHEN expression = excluded.expression AND zone = excluded.zone

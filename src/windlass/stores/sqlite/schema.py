@@ -53,7 +53,7 @@ class SqliteSchema:
     def _check(self, found: int) -> int:
         if found > VERSION:
             raise SchemaMismatch(
-                f"the schema of {self._engine.place.path} is at {found}, this windlass knows {VERSION}: upgrade windlass"
+                f"the schema of {self._engine.place.path} is at {found}, this windlass knows {VERSION}: upgrade it"
             )
         return found
 
@@ -96,10 +96,11 @@ def check_sqlite() -> tuple[str, ...]:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         raise StoreError(f"this Python's SQLite is {sqlite3.sqlite_version}, windlass needs {oldest}: upgrade Python")
     if sqlite3.sqlite_version_info < (3, 51, 3):
-        return (
+        fault = (
             f"SQLite {sqlite3.sqlite_version} has a fault (fixed in 3.51.3) that can damage a WAL file when several"
-            " processes write at the moment of a checkpoint: upgrade SQLite, or let one process write",
+            " processes write at the moment of a checkpoint: upgrade SQLite, or let one process write"
         )
+        return (fault,)
     return ()
 
 

@@ -218,7 +218,8 @@ def _examine(
 _BUCKETS = " ".join(f"WHEN duration_ms < {2**bits} THEN {bits}" for bits in range(32))
 TALLY = f"""
 INSERT INTO windlass_minutes (minute, queue, type, status, bucket, n, duration_ms, wait_ms)
-SELECT ?, queue, type, status, CASE {_BUCKETS} ELSE 32 END, count(*), sum(max(duration_ms, 0)), sum(coalesce(wait_ms, 0))
+SELECT ?, queue, type, status, CASE {_BUCKETS} ELSE 32 END, count(*), sum(max(duration_ms, 0)),
+    sum(coalesce(wait_ms, 0))
 FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?)) AND updated_at = ? GROUP BY queue, type, status, 5
 ON CONFLICT DO UPDATE SET n = n + excluded.n, duration_ms = duration_ms + excluded.duration_ms,
     wait_ms = wait_ms + excluded.wait_ms

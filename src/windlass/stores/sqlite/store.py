@@ -6,7 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
-from windlass.stores.sqlite.engine import MEMORY, Engine, Place, Synchronous
+from windlass.stores.sqlite.engine import Engine, Place, Synchronous
 from windlass.stores.sqlite.jobs import SqliteJobs
 from windlass.stores.sqlite.locks import SqliteLocks
 from windlass.stores.sqlite.notices import SqliteNotices
@@ -42,10 +42,11 @@ class SqliteStore:
         clock: Callable[[], int] | None = None,
     ) -> None:
         place = Place(path=str(path), namespace=namespace, synchronous=synchronous, timeout=timeout)
-        self._assemble(Engine(place, clock), clock)
+        self._clock = clock
+        self._assemble(Engine(place, clock))
 
-    def _assemble(self, engine: Engine, clock: Callable[[], int] | None) -> None:
-        self._engine, self._clock = engine, clock
+    def _assemble(self, engine: Engine) -> None:
+        self._engine = engine
         self._warnings: tuple[str, ...] = ()
         self.jobs = SqliteJobs(engine)
         self.views = SqliteViews(engine)
@@ -92,18 +93,20 @@ class SqliteStore:
     def sibling(self) -> SqliteStore:
         """Another store on the same file; in memory, the same store for another user."""
         place = self._engine.place
-        if place.path == MEMORY:
-            twin = SqliteStore.__new__(SqliteStore)
-            twin._assemble(self._engine, self._clock)
-            twin.notices = self.notices
-            return twin
-        return SqliteStore(
+        twin = SqliteStore(
             place.path,
             namespace=place.namespace,
             synchronous=place.synchronous,
             timeout=place.timeout,
             clock=self._clock,
         )
+        if place.in_memory:
+            twin._share(self)
+        return twin
+
+    def _share(self, other: SqliteStore) -> None:
+        self._assemble(other._engine)
+        self.notices = other.notices
 
     async def now(self) -> datetime:
         """The host's clock, which never goes back while this process lives."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from windlass.core.draft import Draft, Options
@@ -79,9 +80,7 @@ class Scheduling:
     def _firings(self, schedule: Schedule, now: datetime) -> list[Firing]:
         told = plan(schedule.cron, schedule.next_tick, now)
         ticks = [*told.fire, told.next]
-        firings = [
-            self._firing(schedule, tick, following) for tick, following in zip(ticks, ticks[1:], strict=False)
-        ]
+        firings = [self._firing(schedule, tick, following) for tick, following in pairwise(ticks)]
         if told.missed_since is not None:
             # The missed ones are accounted for in one step from the oldest of them to the first that is made up for.
             missed = Firing(name=schedule.name, expected=schedule.next_tick, next_tick=ticks[0], draft=None)

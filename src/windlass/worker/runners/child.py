@@ -19,7 +19,7 @@ from windlass.core import outcome as outcomes
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import HandlerError, PayloadInvalid
 from windlass.core.job import Job
-from windlass.worker.execution import described, outcome_of, reportable
+from windlass.worker.execution import described, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,8 +80,7 @@ def _run(told: dict[str, Any], send: Callable[[dict[str, Any]], None], cancelled
     job = _jobs.validate_python(told["job"])
 
     def report(progress: Progress) -> None:
-        told = reportable(progress)
-        send({"progress": {"done": told.done, "of": told.of, "note": told.note}})
+        send({"progress": {"done": progress.done, "of": progress.of, "note": progress.note}})
 
     ctx = Ctx(job, report, cancelled.is_set)
     enter(ctx)
@@ -111,7 +110,9 @@ def _find(module: str, name: str) -> Declaration:
     for part in name.split("."):
         found = getattr(found, part)
     if not isinstance(found, JobFunction):
-        raise HandlerError(f"{module}.{name} is not a job there: a process=True handler must keep its name in its module")
+        raise HandlerError(
+            f"{module}.{name} is not a job there: a process=True handler must keep its name in its module"
+        )
     return found.declaration
 
 

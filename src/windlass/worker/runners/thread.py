@@ -1,5 +1,6 @@
 """Synchronous handlers run in daemon threads. A thread cannot be killed: past its timeout the job is settled, and the
-slot stays taken, and is reported as stuck, until the thread ends by itself."""
+slot stays taken, and is reported as stuck, until the thread ends by itself.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +95,9 @@ class ThreadRunner:
 
 
 def _carried(error: BaseException) -> BaseException:
-    # A future refuses StopIteration, and an asyncio cancellation raised in a thread is just another failure.
-    if isinstance(error, (StopIteration, asyncio.CancelledError)):
+    # A future refuses StopIteration, GeneratorExit closes the coroutines it is raised through instead of reaching them,
+    # and an asyncio cancellation raised in a thread is just another failure.
+    if isinstance(error, (StopIteration, GeneratorExit, asyncio.CancelledError)):
         carried = RuntimeError(f"handler raised {type(error).__name__}")
         carried.__cause__ = error
         return carried

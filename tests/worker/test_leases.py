@@ -1,0 +1,196 @@
+"""Leases: kept while the loop is blocked, given up in time when the store is away, rescued when a worker is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.apps import Heard, app_at, ms, until_status, working
+from tests.support.drafts import INSTANT, want
+from tests.support.until import until
+from windlass import Ctx, Happened, Status, Windlass
+from windlass.core.events import JobFenced, LoopBlocked, ResultRefused, StoreRecovered, StoreTroubled
+from windlass.core.outcome import Succeeded
+from windlass.core.transition import decide
+from windlass.stores.contract import Verdict
+
+pytestmark = pytest.mark.timeout(40)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process's endless write transaction, as far as SQLite can tell."""
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+async def test_a_blocked_loop_loses_no_lease(app: Windlass, heard: Heard) -> None:
+    runs: list[int] = []
+
+    @app.job
+    async def block(ctx: Ctx) -> str:
+        runs.append(ctx.attempt)
+        time.sleep(2.4)  # four leases
+        return "done"
+
+    # Another worker, with a loop of its own, would run it a second time if the lease were lost.
+    other = app_at(Path(app.url.removeprefix("sqlite:///").partition("?")[0]))
+    other.registry.add(block.declaration)
+    rescuer = asyncio.create_task(asyncio.to_thread(asyncio.run, _work_beside(other)), name="windlass-beside")
+    async with working(app, lease=ms(600), heartbeat=ms(200)):
+        handle = await block.using(queue="blocked").enqueue()
+        assert await handle.result(20) == "done"
+        await rescuer
+    assert runs == [1]
+    assert [entry.happened for entry in await handle.history()] == ["enqueued", "claimed", "succeeded"]
+    blocked = heard.all(LoopBlocked)
+    assert blocked
+    assert blocked[0].types == ("block",)
+    assert blocked[0].seconds > 1
+
+
+async def _work_beside(app: Windlass) -> None:
+    async with working(app, queues=["elsewhere"], rescue=ms(50)):
+        await asyncio.sleep(3.2)
+
+
+async def test_a_worker_that_cannot_reach_its_store_fences_itself_before_its_lease_ends(tmp_path: Path) -> None:
+    app = app_at(tmp_path / "jobs.db")
+    heard = Heard(app)
+    begun, stopped = asyncio.Event(), asyncio.Event()
+    when: dict[str, float] = {}
+
+    @app.job
+    async def hold(ctx: Ctx) -> str:
+        if ctx.token > 1:
+            return "second run"
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            when["stopped"] = time.time()
+            stopped.set()
+        return "a result that comes too late"
+
+    async with app, working(app, lease=ms(1500), heartbeat=ms(300), rescue=ms(100)):
+        handle = await hold.enqueue()
+        await begun.wait()
+        with locked(tmp_path / "jobs.db"):
+            await asyncio.wait_for(stopped.wait(), 10)
+            expires = await _expiry(tmp_path / "jobs.db")
+            assert when["stopped"] < expires, "told to stop before anyone else could have the job"
+            assert (await heard.one(JobFenced)).job.id == handle.id
+            await heard.one(ResultRefused)
+            await asyncio.sleep(max(0.0, expires - time.time()))
+        assert await handle.result(20) == "second run"
+    told = [entry.happened for entry in await handle.history()]
+    assert told.count(Happened.SUCCEEDED) == 1
+    assert Happened.LOST in told
+    assert len(heard.all(JobFenced)) == 1
+    assert heard.all(StoreTroubled)
+    assert heard.all(StoreRecovered)
+
+
+async def _expiry(path: Path) -> float:
+    with closing(sqlite3.connect(path)) as connection:
+        [(expires,)] = connection.execute("SELECT lease_expires_at FROM windlass_jobs").fetchall()
+    return float(expires) / 1000
+
+
+async def test_a_result_waits_for_a_store_that_blinks(tmp_path: Path) -> None:
+    app = app_at(tmp_path / "jobs.db")
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work() -> str:
+        begun.set()
+        await go.wait()
+        return "done"
+
+    async with app, working(app, lease=ms(5000), heartbeat=ms(1000)):
+        handle = await work.enqueue()
+        await begun.wait()
+        with locked(tmp_path / "jobs.db"):
+            go.set()
+            await asyncio.sleep(0.5)
+        assert await handle.result(10) == "done"
+    assert (await handle.job()).attempts == 1
+
+
+async def test_a_job_of_a_worker_that_died_is_rescued_and_its_late_result_refused(app: Windlass) -> None:
+    @app.job
+    async def work() -> str:
+        return "done by another"
+
+    handle = await work.enqueue()
+    [lost] = await app.store.jobs.claim(want(worker="dead/1", types={"work"}, lease=INSTANT))
+    async with working(app):
+        assert await handle.result(10) == "done by another"
+    [verdict] = await app.store.jobs.apply([decide(lost, Succeeded('"too late"'))])
+    job = await handle.job()
+    assert (verdict, job.result, job.crashes, job.attempts) == (Verdict.STALE, "done by another", 1, 1)
+    told = [entry.happened for entry in await handle.history()]
+    assert told == ["enqueued", "claimed", "lost", "claimed", "succeeded", "refused"]
+
+
+async def test_a_job_that_kills_worker_after_worker_ends_in_failed(app: Windlass) -> None:
+    @app.job(max_crashes=2)
+    async def poison() -> None: ...
+
+    handle = await poison.enqueue()
+    for turn in range(2):
+        [_] = await app.store.jobs.claim(want(worker=f"dead/{turn}", types={"poison"}, lease=INSTANT))
+        async with working(app, exclude=["poison"]):
+            job = await until_status(handle, Status.QUEUED, Status.FAILED)
+    assert (job.status, job.crashes) == (Status.FAILED, 2)
+    assert job.error is not None
+    assert "presumed dead" in job.error.message
+
+
+async def test_a_lease_taken_by_the_rescuer_stops_the_handler(app: Windlass, heard: Heard) -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def hold(ctx: Ctx) -> str:
+        if ctx.token > 1:
+            return "second"
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    async with working(app, heartbeat=ms(100), lease=ms(2000)):
+        handle = await hold.enqueue()
+        await begun.wait()
+        # As after a pause of the whole process: somebody found the lease expired.
+        with closing(sqlite3.connect(app.url.removeprefix("sqlite:///").partition("?")[0])) as db, db:
+            db.execute("UPDATE windlass_jobs SET lease_expires_at = 1")
+        await app.store.jobs.rescue(10)
+        await asyncio.wait_for(stopped.wait(), 10)
+        assert (await heard.one(JobFenced)).job.id == handle.id
+        assert await handle.result(10) == "second"
+
+
+async def test_the_workers_row_is_there_while_it_works_and_gone_after(app: Windlass) -> None:
+    @app.job
+    async def work() -> None: ...
+
+    async with working(app, queues={"a": 2, "b": 3}) as worker:
+
+        async def rows() -> bool:
+            return len(await app.store.workers.list()) > 0
+
+        await until(rows, "the first beat")
+        [row] = await app.store.workers.list()
+        assert (row.id, row.slots, row.queues, row.types) == (worker.id, 5, ("a", "b"), ("work",))
+    assert list(await app.store.workers.list()) == []
