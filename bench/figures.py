@@ -14,7 +14,7 @@ class Figure:
     unit: str
     least: float | None = None
     most: float | None = None
-    told: dict[str, float] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict[str, float])
     """what it was made of"""
 
     @property

@@ -139,7 +139,6 @@ class Windlass:
     def job(
         self,
         function: Callable[..., Any] | None = None,
-        /,
         *,
         name: str | None = None,
         process: bool = False,
@@ -225,7 +224,14 @@ class Windlass:
         **asked: Unpack[Asked],
     ) -> Handle[Any]:
         """Enqueue by name, with plain JSON values and no need for the handler here; or by a handler's class."""
-        draft, codec = self.client.draft_by_name(self._name_of(job), payload, asked)
+        name = self._name_of(job)
+        if isinstance(job, type) and name in self.registry:
+            declaration = self.registry.get(name)
+            text = declaration.codec.encode((payload,), {})
+            return await self.client.enqueue(
+                self.client.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec, tx
+            )
+        draft, codec = self.client.draft_by_name(name, payload, asked)
         return await self.client.enqueue(draft, codec, tx)
 
     def enqueue_sync(

@@ -228,6 +228,23 @@ async def test_a_late_result_does_not_touch_the_next_workers_attempt(store: Stor
     ]
 
 
+@pytest.mark.parametrize("late_first", [True, False])
+@pytest.mark.parametrize("outcome", [DONE, NEVER_AGAIN, RELEASED], ids=["succeeded", "failed", "released"])
+async def test_a_late_and_a_current_end_of_one_job_in_one_call_are_told_apart(
+    store: Store, outcome: Outcome, late_first: bool
+) -> None:
+    late = await expired(store)
+    await store.jobs.rescue(10)
+    job = await take(store)
+    transitions = [decide(late, outcome), decide(job, outcome)]
+    expected = [Verdict.STALE, Verdict.APPLIED]
+    order = slice(None, None, 1 if late_first else -1)
+    assert await store.jobs.apply(transitions[order]) == expected[order]
+    history = await told(store, job.id)
+    assert sorted(history[4:]) == sorted([Happened.REFUSED, decide(job, outcome).happened])
+    assert (await get(store, job.id)).status is decide(job, outcome).to
+
+
 async def test_a_token_from_the_future_is_stale(store: Store) -> None:
     job = await start(store)
     assert await store.jobs.apply([decide(job, DONE)._replace(token=job.lease_token + 1)]) == [Verdict.STALE]

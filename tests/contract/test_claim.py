@@ -156,6 +156,25 @@ async def test_a_job_is_found_behind_many_whose_limit_is_reached(store: Store) -
     assert await get(store, holder.id) == holder
 
 
+async def test_the_order_holds_past_jobs_that_become_blocked_on_the_way(store: Store) -> None:
+    await start(store, draft(limit=Limit("k")))
+    one, two, three = [draft(queue="b", limit=Limit("k")), draft(queue="b"), draft(queue="a")]
+    await put(store, one, two, three)
+    claimed = await store.jobs.claim(want(queues={"a": 1, "b": 1}))
+    assert [job.id for job in claimed] == [two.id, three.id]
+    assert await told(store, one.id) == [Happened.ENQUEUED, Happened.BLOCKED]
+
+
+async def test_a_later_job_does_not_take_a_slot_before_an_earlier_one(store: Store) -> None:
+    await start(store, draft(limit=Limit("k")))
+    one, two, three = [draft(queue=queue, limit=Limit(key)) for queue, key in (("b", "k"), ("b", "m"), ("a", "m"))]
+    await put(store, one, two, three)
+    claimed = await store.jobs.claim(want(queues={"a": 1, "b": 1}))
+    assert [job.id for job in claimed] == [two.id]
+    assert await told(store, two.id) == [Happened.ENQUEUED, Happened.CLAIMED]
+    assert set(await statuses(store, [one.id, three.id])) <= {Status.QUEUED, Status.BLOCKED}
+
+
 async def test_a_job_is_found_behind_those_that_a_paused_queue_holds(store: Store) -> None:
     held = await put(store, *[draft(queue="held", priority=1) for _ in range(50)])
     [free] = await put(store)

@@ -1,8 +1,8 @@
 """The pages of the documentation, and how their blocks are run.
 
 A page's Python blocks share one namespace and one event loop, so that `await` may stand at the top as in `python -m
-asyncio`. A block whose first line is a comment such as `# jobs.py` is also saved under that name. `sh` blocks run in the
-same folder, with `windlass` on the path. Blocks of other languages are only read.
+asyncio`. A block whose first line is a comment such as `# jobs.py` is also saved under that name. `sh` blocks run in
+the same folder, with `windlass` on the path. Blocks of other languages are only read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,14 @@ class Runner:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.count = 0
+        self.printed = ""
+        """what its shell blocks wrote to standard output"""
         self._loop = asyncio.new_event_loop()
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
 
     def run(self, page: Path) -> None:
         parsers = [CodeBlockParser("python", self._python), CodeBlockParser("sh", self._sh)]
         for example in Sybil(parsers=parsers).parse(page).examples():
-            self.count += 1
             example.evaluate()
 
     def close(self) -> None:
@@ -82,6 +82,7 @@ class Runner:
             timeout=50,
             check=False,
         )
+        self.printed += done.stdout
         assert done.returncode == 0, f"{example.path}, line {example.line}: {done.stdout}{done.stderr}"
 
 
@@ -101,7 +102,7 @@ def programs(folder: Path) -> Path:
 
 
 @contextmanager
-def runner(folder: Path) -> Iterator[Runner]:
+def runner(folder: Path) -> Generator[Runner, None, None]:
     one = Runner(folder)
     try:
         yield one

@@ -27,7 +27,7 @@ class Journey:
     """One store, one ledger, and the processes that were started on them."""
 
     folder: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     @property
     def url(self) -> str:

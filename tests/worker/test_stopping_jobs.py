@@ -70,7 +70,7 @@ async def test_a_thread_past_its_timeout_keeps_its_slot_until_it_ends(app: Windl
 async def test_a_process_past_its_timeout_is_killed(app: Windlass, tmp_path: Path) -> None:
     stubborn, double = in_mode(app, handlers.stubborn, "process"), in_mode(app, handlers.double, "process")
     async with working(app):
-        handle = await stubborn.using(timeout=ms(300), max_attempts=1).enqueue(str(tmp_path / "pid"))
+        handle = await stubborn.using(timeout=2, max_attempts=1).enqueue(str(tmp_path / "pid"))
         pid = await _pid(tmp_path / "pid")
         job = await handle.wait(20)
         assert (job.status, job.error and job.error.type, job.crashes) == (Status.FAILED, "JobTimeout", 0)
@@ -81,11 +81,10 @@ async def test_a_process_past_its_timeout_is_killed(app: Windlass, tmp_path: Pat
 async def test_to_make_a_process_does_not_count_as_the_jobs_own_time(app: Windlass) -> None:
     double = in_mode(app, handlers.double, "process")
     async with working(app):
-        # Shorter than any start of a process, longer than the job once the module is there.
-        warm = await double.enqueue(1)
-        await warm.result(20)
-        handles = await app.enqueue_many(double.using(timeout=ms(5000)).bind(n) for n in range(3))
-        assert [await one.result(20) for one in handles] == [0, 2, 4]
+        # Three processes are made at once, which takes longer than any of these jobs may.
+        handles = await app.enqueue_many(double.using(timeout=1.5).bind(n) for n in range(3))
+        assert [await one.result(30) for one in handles] == [0, 2, 4]
+    assert {(await one.job()).attempts for one in handles} == {1}
 
 
 async def test_a_running_coroutine_is_cancelled_on_request(app: Windlass) -> None:

@@ -24,9 +24,8 @@ def show_banner(screen: Screen, app: Windlass, worker: Worker, processes: int = 
     many = f" in {processes} processes" if processes > 1 else ""
     screen.say(f"windlass {__version__}  {app.store.address}", "bold")
     screen.say(f"  durability  {able.durability}")
-    screen.say(
-        f"  notices     {'pushed' if able.push else 'none: polling'}, and a look every {config.poll.total_seconds():g} s"
-    )
+    pushed = "pushed" if able.push else "none: polling"
+    screen.say(f"  notices     {pushed}, and a look every {config.poll.total_seconds():g} s")
     screen.say(f"  handlers    {_handlers(app, config.exclude)}")
     screen.say(f"  queues      {where}; {plural(config.concurrency, 'slot')}{many}")
     for warning in (*able.warnings, *_warnings(app, config.exclude)):

@@ -11,13 +11,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from windlass.observability.plain import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from windlass.cli.output import Bar
 
 
 @contextmanager
-def drawn(label: str, *, color: bool) -> Iterator[Bar]:
+def drawn(label: str, *, color: bool) -> Generator[Bar]:
     """One bar, gone when it is left."""
     console = Console(stderr=True, highlight=False, no_color=not color)
     columns = (

@@ -1,4 +1,4 @@
-"""The desk: what every command has before it, which is a screen and, for most of them, an application on an open store."""
+"""The desk: what a command has before it, which is a screen and, for most of them, an application on an open store."""
 
 from __future__ import annotations
 

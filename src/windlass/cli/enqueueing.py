@@ -55,7 +55,7 @@ def enqueue(
 
     Values are read as JSON where they are JSON, else as text.
 
-    Examples:
+    For instance:
 
       windlass enqueue send_receipt order_id=42 copy_to=a@example.com
 

@@ -12,6 +12,7 @@ from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import entry_facts, job_facts, ms, worker_facts
 from windlass.cli.timeline import show_job
 from windlass.cli.words import clock, count, milliseconds, plural, span
+from windlass.core.status import Status
 from windlass.observability.plain import short
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def jobs(
 ) -> None:
     """List jobs, newest first.
 
-    Examples:
+    For instance:
 
       windlass jobs --status failed --type send_receipt
 
@@ -155,11 +156,9 @@ def _row(one: Job) -> tuple[object, ...]:
 
 
 def _about(one: Job) -> str:
-    if one.error is not None and not one.status.finished | (one.status == "failed"):
+    if one.error is not None and one.status not in (Status.SUCCEEDED, Status.CANCELLED):
         return f"{one.error.type}: {one.error.message}"
-    if one.error is not None and one.status == "failed":
-        return f"{one.error.type}: {one.error.message}"
-    if one.progress is not None and one.status == "processing":
+    if one.progress is not None and one.status is Status.PROCESSING:
         share = f"/{one.progress.of:g}" if one.progress.of is not None else ""
         return f"{one.progress.done:g}{share} {one.progress.note or ''}"
     if one.blocked_by is not None:

@@ -1,10 +1,10 @@
-"""The program `windlass`: its commands, the options they share, and how every error becomes one line and an exit code."""
+"""The program `windlass`: the options its commands share, and how an error becomes one line and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -28,7 +28,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def start(  # noqa: D417  # typer's help says what each is
+def start(
     ctx: typer.Context,
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="The store; else WINDLASS_STORE or windlass.toml.")
@@ -96,6 +96,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
 def run(argv: Sequence[str]) -> int:
     """Carry out one command line; whatever happens, an exit code comes of it, and errors are one line."""
     words = hoist(argv)
+    _prepare_completion()
     debug = "--debug" in words
     try:
         answer = typer.main.get_command(program(words)).main(args=words, prog_name="windlass", standalone_mode=False)
@@ -119,6 +120,13 @@ def run(argv: Sequence[str]) -> int:
     return answer if isinstance(answer, int) else OK
 
 
+def _prepare_completion() -> None:
+    if "_WINDLASS_COMPLETE" in os.environ:  # a shell asks, through the script that `completion` printed
+        from typer._completion_classes import completion_init  # noqa: PLC2701  # what add_completion=True would call
+
+        completion_init()
+
+
 def _unexpected(error: Exception, *, debug: bool) -> int:
     told = getattr(error, "format_message", None)  # a usage error of typer's parser, whichever version it is from
     if told is not None:
@@ -131,21 +139,21 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
         return USAGE
     if debug:
         raise error
-    if isinstance(error, ExceptionGroup):  # out of a task group: the first that windlass raised on purpose tells most
-        known, others = error.split(WindlassError)
-        first = _first(known or others or error)
-        if isinstance(first, WindlassError):
-            complain(first)
-            return exit_code(first)
-        error = first
+    error = _first(error)
+    if isinstance(error, WindlassError):
+        complain(error)
+        return exit_code(error)
     complain(f"{type(error).__name__}: {error} (--debug shows where)")
     return FAILURE
 
 
 def _first(error: Exception) -> Exception:
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    """Out of the groups that task groups make, the error that began it."""
+    found: Exception = error
+    while isinstance(found, ExceptionGroup):
+        group = cast("ExceptionGroup[Exception]", found)
+        found = group.exceptions[0]
+    return found
 
 
 def main() -> None:

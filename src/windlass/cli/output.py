@@ -15,7 +15,7 @@ from windlass.core import errors
 from windlass.observability.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -58,7 +58,7 @@ STYLES = {
 }
 
 
-class Stop(Exception):  # noqa: N818  # a command's early end, told in one line; not always an error
+class Stop(Exception):
     """Ends a command with an exit code, and with one line on standard error if there is something to say."""
 
     def __init__(self, code: int, message: str = "") -> None:
@@ -143,7 +143,7 @@ class Screen:
         return Console(highlight=False, markup=False, emoji=False, no_color=not self.color)
 
     @contextmanager
-    def bar(self, label: str) -> Iterator[Bar]:
+    def bar(self, label: str) -> Generator[Bar]:
         """A bar on standard error while inside, where that is a terminal; else nothing."""
         if not self.lively:
             yield _nothing

@@ -33,7 +33,7 @@ def queues(
 ) -> None:
     """List the queues, or pause and resume some: what runs goes on, nothing more is claimed.
 
-    Examples:
+    For instance:
 
       windlass queues
 

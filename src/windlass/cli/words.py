@@ -48,7 +48,7 @@ def instant(text: str, of: str) -> datetime:
 
 
 def queues(given: Sequence[str], concurrency: int) -> dict[str, int] | None:
-    """`mail:10`, or several as `mail:10,default`; a queue without a number may use every slot. None when none is named."""
+    """`mail:10`, or several as `mail:10,default`; one without a number may use every slot. None when none is named."""
     found: dict[str, int] = {}
     for text in (part for one in given for part in one.split(",")):
         name, colon, slots = text.strip().rpartition(":")

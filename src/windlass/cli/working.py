@@ -91,7 +91,7 @@ def worker(
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C; a second signal hands back what still runs.
 
-    Examples:
+    For instance:
 
       windlass worker shop.jobs:app
 

@@ -224,7 +224,7 @@ def _fields_of(data: Any) -> Mapping[str, Any] | None:
 
 def _types_of(cls: type[Handler[Any, Any]]) -> tuple[Any, Any]:
     match _given(cls, ()):
-        case (data, result) if not any(isinstance(kind, TypeVar) for kind in (data, result)):
+        case (data, result) if not _is_open(data) and not _is_open(result):
             return data, result
         case _:
             raise HandlerError(
@@ -246,7 +246,11 @@ def _given(cls: type[Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _bind(argument: Any, bound: Mapping[Any, Any]) -> Any:
-    inner = getattr(argument, "__parameters__", ())
-    if isinstance(argument, TypeVar) or not inner:
-        return bound.get(argument, argument) if isinstance(argument, TypeVar) else argument
-    return argument[tuple(bound.get(one, one) for one in inner)]
+    if isinstance(argument, TypeVar):
+        return bound.get(argument, argument)
+    return argument[tuple(bound.get(one, one) for one in argument.__parameters__)] if _is_open(argument) else argument
+
+
+def _is_open(kind: Any) -> bool:
+    """Whether a type variable is, or is left in, what a class gives for a type."""
+    return isinstance(kind, TypeVar) or (get_origin(kind) is not None and bool(getattr(kind, "__parameters__", ())))

@@ -29,6 +29,7 @@ from typing import (
 )
 
 from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic_core import CoreConfig, SchemaSerializer
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core.errors import HandlerError, PayloadInvalid
@@ -50,12 +51,14 @@ _TEXT_AND_WHOLE = frozenset({int, str, bool, type(None)})
 _UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
 _SECRETS = (Secret, SecretBytes, SecretStr)
-_CHANGED = frozenset({"datetime", "frozenset", "set"})
+_MASK = "*" * 10
+_CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
 _NOT_SCHEMA = frozenset({"metadata", "default"})
 _MINUTE = timedelta(minutes=1)
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 _config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="iso8601")
+_core_config = CoreConfig(ser_json_bytes="base64", ser_json_timedelta="iso8601")
 
 Path: TypeAlias = tuple[object, ...]
 Check: TypeAlias = Callable[[object, str, Path], None]
@@ -346,14 +349,15 @@ class _Form:
     ) -> None:
         try:
             adapter = _adapter(fields, required)
-        except Exception as error:  # noqa: BLE001  # a type of the user's own making may raise anything
+        except Exception:  # noqa: BLE001  # a type of the user's own making may raise anything
             raise HandlerError(
-                f"the annotations of handler {name} cannot be used: {_unusable(fields) or _reason(error)};"
+                f"the annotations of handler {name} cannot be used: {_unusable(fields)};"
                 " use JSON types, dataclasses, pydantic models, datetimes, UUIDs or enums"
             ) from None
-        # Without the adapter in between: these run once per job.
+        # Without the adapter in between: these run once per job. The adapter's own serializer knows the settings only of
+        # models and dataclasses, not of the members at the top.
         self._validator = adapter.validator
-        self._serializer = adapter.serializer
+        self._serializer = SchemaSerializer(adapter.core_schema, _core_config)
         self._delicate = _is_delicate(adapter.core_schema, checked)
 
     def validate(self, members: Mapping[str, Any], of: str) -> dict[str, Any]:
@@ -392,7 +396,7 @@ def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     elif isinstance(live, datetime):
         offset = live.utcoffset()
         if offset and offset % _MINUTE and kind is str:
-            return live.astimezone(UTC).isoformat()
+            return live.astimezone(UTC).isoformat().replace("+00:00", "Z")
     elif isinstance(live, float):
         if written is None:
             raise _not_finite(live, of, path)
@@ -400,7 +404,7 @@ def _kept(live: object, written: Any, of: str, path: Path) -> Any:
         if kind is list:
             return sorted(written, key=_encode)
     elif isinstance(live, _SECRETS):
-        if written and written == str(cast("object", live)):
+        if written and written in (_MASK, str(cast("object", live))):
             raise PayloadInvalid(f"{_place(of, path)} is a secret and would be masked: pass a reference to it instead")
     elif isinstance(live, RootModel):
         return _kept(cast("RootModel[object]", live).root, written, of, path)
@@ -436,8 +440,7 @@ def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
         node = waiting.pop()
         if type(node) is dict:
             members = cast("dict[str, Any]", node)
-            cls = members.get("cls")
-            if members.get("type") in kinds or (isinstance(cls, type) and issubclass(cls, _SECRETS)):
+            if members.get("type") in kinds:
                 return True
             waiting += [part for name, part in members.items() if name not in _NOT_SCHEMA]
         elif isinstance(node, (list, tuple)):
@@ -501,13 +504,14 @@ def _adapter(fields: Mapping[str, Any], required: frozenset[str]) -> TypeAdapter
     return adapter
 
 
-def _unusable(fields: Mapping[str, Any]) -> str | None:
+def _unusable(fields: Mapping[str, Any]) -> str:
+    reasons: list[str] = []
     for name, hint in fields.items():
         try:
             _adapter({name: hint}, frozenset(fields))
         except Exception as error:  # noqa: BLE001  # whatever it is, it is about this member
-            return f"{name}: {_reason(error)}"
-    return None
+            reasons.append(f"{name}: {_reason(error)}")
+    return _line("; ".join(reasons), _LONGEST_TOLD)
 
 
 def _culprit(members: Mapping[str, Any], of: str) -> str:

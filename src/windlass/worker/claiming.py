@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from windlass.core.events import JobFenced
 from windlass.stores.contract import Want
 from windlass.worker.slots import Running
 from windlass.worker.steady import Steady
@@ -36,9 +37,11 @@ class Claiming:
         start: Callable[[Running], None],
     ) -> None:
         self._store, self._config, self._registry, self._slots = store, config, registry, slots
-        self._start = start
+        self._start, self._hub = start, hub
         self._steady = Steady(hub, "claim")
         self.wake = asyncio.Event()
+        # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
+        self._most = max(1, config.concurrency // 2)
         self.types = frozenset(one.name for one in registry) - set(config.exclude)
         self.empty = False
         """whether the last claim found less than it asked for"""
@@ -59,6 +62,7 @@ class Claiming:
                 await self._slots.freed.wait()
                 continue
             self.wake.clear()
+            room = min(room, self._most)
             want = Want(
                 worker_id=self._config.worker_id,
                 n=room,
@@ -80,9 +84,17 @@ class Claiming:
         valid_until = before + self._config.lease.total_seconds()
         get = self._registry.get
         for job in jobs:
+            self._give_up_earlier(job)
             running = Running(job, get(job.type), valid_until)
             self._slots.take(running)
             self._start(running)
+
+    def _give_up_earlier(self, job: Job) -> None:
+        # After a pause of this process its own lease may have been rescued, and the same job claimed here again.
+        earlier = self._slots.running.get(job.id)
+        if earlier is not None and not earlier.ended:
+            earlier.stop("fence")
+            self._hub.tell(JobFenced(earlier.job))
 
     async def _wait(self) -> None:
         # Spread the polls of many workers that started together.

@@ -59,7 +59,7 @@ class Reloader:
             now = await asyncio.to_thread(snapshot, self._root)
             changed = first_change(seen, now)
             if changed is not None and not self._stopping.is_set():
-                self._tell(f"{os.path.relpath(changed, self._root)} changed; starting again")
+                self._tell(f"{changed.removeprefix(self._root + os.sep)} changed; starting again")
                 seen = now
                 break
         self._send()

@@ -1,7 +1,7 @@
 """Supervising: N worker processes kept alive by one parent, which runs no jobs itself.
 
-The parent ends only what it started. Each child holds the reading end of a pipe whose other end only the parent has: when
-the parent dies, however it dies, the children see it close and stop gracefully.
+The parent ends only what it started. Each child holds the reading end of a pipe whose other end only the parent has:
+when the parent dies, however it dies, the children see it close and stop gracefully.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Supervisor:
     """Keeps `count` children of one command running until it is told to stop or sees that none can start.
 
     The first SIGTERM or SIGINT stops them gracefully, the second hands back what they hold, the third kills them.
-    A child that dies is started again after a wait that grows while it dies young; one that exits with `recycled` at once.
-    One that exits with 0 has finished its work and is not started again.
+    A child that dies is started again after a wait that grows while it dies young; one that exits with `recycled` at
+    once. One that exits with 0 has finished its work and is not started again.
     """
 
     def __init__(self, command: Sequence[str], count: int, tell: Callable[[str], None], *, recycled: int) -> None:
@@ -52,10 +52,10 @@ class Supervisor:
                 for number in range(1, self._count + 1):
                     keepers.create_task(self._keep(number, pipe[0]), name=f"windlass-child-{number}")
         finally:
-            for one in pipe:
-                os.close(one)
-            for caught in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(caught)
+            for end in pipe:
+                os.close(end)
+            for one in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(one)
         return self._code
 
     def _signalled(self) -> None:

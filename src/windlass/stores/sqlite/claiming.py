@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Want
 
     Row = list[Any]
+    Place = tuple[int, int, str]
 
 _NAMES = [*COLUMNS.replace(" ", "").split(","), "seq"]
 _ID, _QUEUE, _STATUS, _ATTEMPTS, _UPDATED_AT, _QUEUED_AT, _WORKER_ID, _LEASE_TOKEN, _LEASE_EXPIRES_AT, _STARTED_AT = (
@@ -40,24 +41,36 @@ _PROGRESS, _WAIT_MS, _UNIQUE_KEY, _UNIQUE_RUNNING, _LIMIT_KEY, _LIMIT, _SEQ = (
     for name in ("progress", "wait_ms", "unique_key", "unique_running", "limit_key", "limit_n", "seq")
 )
 _ORDER = itemgetter(_NAMES.index("priority"), _NAMES.index("run_at"), _ID)
-_ROUNDS = 20  # how often a claim looks again after meeting only jobs that had to be blocked
+_LEAST = 20  # rows read at once from each of many queues
+_FIRST: Place = (-(2**63), -(2**63), "")  # before every priority, time and id
+_MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 
 
 def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> list[Job]:
     """At most `want.n` jobs, first by priority, then time, then id."""
     allowances = _allowances(db, sql, want)
     types = json.dumps(sorted(want.types))
+    at_once = max(_LEAST, want.n // max(1, len(allowances)))
+    lines = [_Line(db, sql, queue, types, allowance, at_once) for queue, allowance in allowances.items()]
     taken: list[Row] = []
     gate = _Gate(db, sql, now)
-    for _ in range(_ROUNDS):
-        found = _candidates(db, sql, allowances, types, want.n - len(taken), {row[_SEQ] for row in taken})
-        passed = [row for row in found if gate.lets_through(row)]
-        for row in passed:
-            allowances[row[_QUEUE]] -= 1
-        taken.extend(passed)
-        if len(passed) == len(found):
+    while len(taken) < want.n and gate.blocked < _MOST_BLOCKED:
+        line = _foremost(lines)
+        if line is None:
             break
+        row = line.pop()
+        if gate.lets_through(row):
+            line.allowance -= 1
+            taken.append(row)
     return _lease(db, sql, want, now, taken) if taken else []
+
+
+def _foremost(lines: list[_Line]) -> _Line | None:
+    waiting = [line for line in lines if line.waits()]
+    if len(waiting) < 2:
+        lines[:] = waiting
+        return waiting[0] if waiting else None
+    return min(waiting, key=lambda line: _ORDER(line.head()))
 
 
 OPEN_QUEUES = "SELECT name FROM windlass_queues WHERE paused_at IS NULL"
@@ -75,43 +88,47 @@ def _allowances(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -
 CANDIDATES = f"""
 SELECT json_group_array(json_array({COLUMNS}, seq)) FROM (
     SELECT * FROM windlass_jobs INDEXED BY windlass_jobs_claim
-    WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?))
+    WHERE status = 'queued' AND queue = ? AND (priority, run_at, id) > (?, ?, ?)
+        AND type IN (SELECT value FROM json_each(?))
     ORDER BY priority, run_at, id LIMIT ?
 )
 """  # noqa: S608  # COLUMNS is a constant
 
 
-def _candidates(
-    db: sqlite3.Connection,
-    sql: Callable[[str], str],
-    allowances: dict[str, int],
-    types: str,
-    room: int,
-    taken: set[int],
-) -> list[Row]:
-    rows: list[Row] = []
-    for queue, allowance in allowances.items():
-        if allowance > 0:
-            # Jobs already taken in this claim are still queued until the lease is written: read past them.
-            asked = (queue, types, min(allowance, room) + len(taken))
-            found = json.loads(db.execute(sql(CANDIDATES), asked).fetchone()[0])
-            rows.extend([row for row in found if row[_SEQ] not in taken] if taken else found)
-    if len(allowances) > 1:
-        rows.sort(key=_ORDER)
-    return _within(rows, allowances, room)
+class _Line:
+    """What waits in one queue, in order, read a batch at a time."""
 
+    __slots__ = ("_ask", "_at_once", "_next", "_rows", "allowance")
 
-def _within(rows: list[Row], allowances: dict[str, int], room: int) -> list[Row]:
-    if len(allowances) == 1:
-        return rows[:room]
-    left = dict(allowances)
-    kept: list[Row] = []
-    for row in rows:
-        queue = row[_QUEUE]
-        if len(kept) < room and left[queue] > 0:
-            left[queue] -= 1
-            kept.append(row)
-    return kept
+    def __init__(
+        self, db: sqlite3.Connection, sql: Callable[[str], str], queue: str, types: str, allowance: int, at_once: int
+    ) -> None:
+        def ask(after: Place) -> list[Row]:
+            found = db.execute(sql(CANDIDATES), (queue, *after, types, at_once)).fetchone()[0]
+            rows: list[Row] = json.loads(found)
+            return rows
+
+        self._ask, self._at_once = ask, at_once
+        self.allowance = allowance
+        self._rows: list[Row] = ask(_FIRST)
+        self._next = 0
+
+    def waits(self) -> bool:
+        """Whether a job of this queue may still be taken."""
+        if self.allowance < 1:
+            return False
+        if self._next == len(self._rows) and len(self._rows) == self._at_once:
+            self._rows, self._next = self._ask(_ORDER(self._rows[-1])), 0
+        return self._next < len(self._rows)
+
+    def head(self) -> Row:
+        """The first that waits."""
+        return self._rows[self._next]
+
+    def pop(self) -> Row:
+        """The first that waits, passed over from now on."""
+        self._next += 1
+        return self._rows[self._next - 1]
 
 
 RUNNING = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
@@ -127,6 +144,7 @@ class _Gate:
 
     def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> None:
         self._db, self._sql, self._now = db, sql, now
+        self.blocked = 0
         self._used: dict[str, int] = {}
         self._keys: set[str] = set()
 
@@ -151,6 +169,7 @@ class _Gate:
         return True
 
     def _block(self, seq: int, by: str) -> bool:
+        self.blocked += 1
         line = line_end(Happened.BLOCKED, Status.BLOCKED, note=by)
         self._db.execute(self._sql(BLOCK), (by, self._now, self._now, line, seq))
         return False

@@ -131,8 +131,8 @@ class Engine:
     async def stop(self) -> None:
         """Finish what was asked and close, when the last user stops."""
         with self._counting:
-            self._users -= 1
-            if self._users > 0:
+            self._users = max(0, self._users - 1)
+            if self._users > 0 or not self._threads:
                 return
         self._writes.put(None)
         self._reads.put(None)
@@ -174,6 +174,8 @@ class Engine:
             "temp_store=MEMORY",
             "cache_size=-16000",
             "journal_size_limit=67108864",
+            # Pages that change in several transactions are copied back once: fewer, larger checkpoints.
+            "wal_autocheckpoint=4000",
         ):
             _patiently(lambda pragma=pragma: db.execute(f"PRAGMA {pragma}"), deadline, self.place)  # type: ignore[misc]  # bound per turn
 

@@ -75,7 +75,7 @@ KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) 
 LIMITED_QUEUES = "SELECT name, max_depth FROM windlass_queues WHERE max_depth IS NOT NULL"
 DEPTH = """
 SELECT count(*) FROM windlass_jobs
-WHERE status IN ('queued', 'scheduled', 'retrying', 'blocked') AND queue = ?
+WHERE status IN ('queued', 'scheduled', 'retrying', 'blocked') AND status <> 'processing' AND queue = ?
 """
 
 
@@ -87,6 +87,7 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -
     return {name: [most, db.execute(sql(DEPTH), (name,)).fetchone()[0]] for name, most in limited.items()}
 
 
+KNOWN = "SELECT 1 FROM windlass_jobs WHERE id = ?"
 IDEMPOTENT = "SELECT job_id FROM windlass_idempotency WHERE key = ? AND expires_at > ?"
 REMEMBER = "INSERT OR REPLACE INTO windlass_idempotency (key, job_id, expires_at) VALUES (?, ?, ?)"
 
@@ -100,6 +101,9 @@ def _insert_one(
     depths: dict[str, list[int]],
 ) -> Inserted:
     options = draft.options
+    # The same id again is the same job, even after it has ended and its keys have gone to others.
+    if db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None:
+        return Created(draft.id)
     if draft.idempotency_key is not None:
         known = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
         if known is not None and _text(known[0]) != draft.id:

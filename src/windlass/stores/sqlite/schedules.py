@@ -44,6 +44,7 @@ ANY_LIVE = """
 SELECT 1 FROM windlass_jobs
 WHERE schedule = ? AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying') LIMIT 1
 """
+TICK_JOB = "SELECT id FROM windlass_jobs WHERE schedule = ? AND tick = ?"
 RECORD = "INSERT OR REPLACE INTO windlass_ticks (schedule, tick, fired, job_id) VALUES (?, ?, ?, ?)"
 TRIM = """
 DELETE FROM windlass_ticks WHERE schedule = ? AND tick <= (
@@ -113,6 +114,9 @@ class SqliteSchedules:
             return Fired.MISSED, None
         if one.unless_live and db.execute(self._sql(ANY_LIVE), (one.name,)).fetchone():
             return Fired.SKIPPED, None
+        known = db.execute(self._sql(TICK_JOB), (one.name, as_ms(one.expected))).fetchone()
+        if known is not None:
+            return Fired.SKIPPED, known[0]  # fired before the schedule was removed and put again
         made = insert(db, self._sql, [one.draft], now)[0]
         return (Fired.FIRED, made.id) if isinstance(made, Created) else (Fired.SKIPPED, None)
 

@@ -113,13 +113,18 @@ def apply(
     if again:
         asked = {job_id for (job_id,) in db.execute(sql(ASKED_TO_CANCEL), (json.dumps(again),))}
         transitions = [honour_cancel(one) if one.id in asked else one for one in transitions]
+    db.execute("SAVEPOINT settle")
     written = write(db, sql, transitions, now, forced=False)
     if written == len(transitions):
+        ended = [one.id for one in transitions]
         verdicts = [Verdict.APPLIED] * len(transitions)
     else:
+        # Rare: some lease was lost, or some end written before. Only one by one can it be told which.
+        db.execute("ROLLBACK TO settle")
+        ended = [one.id for one in transitions if write(db, sql, [one], now, forced=False)]
         verdicts = _examine(db, sql, transitions, now)
-    ended = [one.id for one, verdict in zip(transitions, verdicts, strict=True) if verdict is Verdict.APPLIED]
-    if written:
+    db.execute("RELEASE settle")
+    if ended:
         tally(db, sql, ended, now)
         free_slots(db, sql, ended, now)
     return verdicts

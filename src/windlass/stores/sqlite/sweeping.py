@@ -81,13 +81,15 @@ def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) 
 PRUNE = """
 DELETE FROM windlass_jobs WHERE seq IN (
     SELECT seq FROM windlass_jobs
-    WHERE status = ? AND finished_at <= ? AND queue IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?
+    WHERE status = ? AND status <> 'processing' AND finished_at <= ? AND queue IN (SELECT value FROM json_each(?))
+    ORDER BY id LIMIT ?
 )
 """
 PRUNE_REST = """
 DELETE FROM windlass_jobs WHERE seq IN (
     SELECT seq FROM windlass_jobs
-    WHERE status = ? AND finished_at <= ? AND queue NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?
+    WHERE status = ? AND status <> 'processing' AND finished_at <= ? AND queue NOT IN (SELECT value FROM json_each(?))
+    ORDER BY id LIMIT ?
 )
 """
 FORGET_KEYS = "DELETE FROM windlass_idempotency WHERE expires_at <= ?"

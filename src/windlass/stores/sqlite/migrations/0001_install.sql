@@ -61,7 +61,9 @@ CREATE INDEX windlass_jobs_blocked ON windlass_jobs (blocked_by, queued_at, id) 
 CREATE UNIQUE INDEX windlass_jobs_unique ON windlass_jobs (unique_key) WHERE unique_key IS NOT NULL;
 CREATE UNIQUE INDEX windlass_jobs_tick ON windlass_jobs (schedule, tick) WHERE schedule IS NOT NULL;
 -- Views: ids are made in order of time, so each of these lists newest first without sorting.
-CREATE INDEX windlass_jobs_status ON windlass_jobs (status, id, queue);
+-- Processing jobs are few and found by their leases; leaving them out saves two writes in the life of every job.
+CREATE INDEX windlass_jobs_status ON windlass_jobs (status, id, queue) WHERE status <> 'processing';
+CREATE INDEX windlass_jobs_queue ON windlass_jobs (queue, id);
 CREATE INDEX windlass_jobs_type ON windlass_jobs (type, id);
 CREATE INDEX windlass_jobs_user ON windlass_jobs (user_id, id) WHERE user_id IS NOT NULL;
 CREATE INDEX windlass_jobs_entity ON windlass_jobs (entity_name, entity_id, id) WHERE entity_name IS NOT NULL;

@@ -1,0 +1,213 @@
+"""`doctor`: what is wrong, or soon will be, and what to do about it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from windlass.cli.desk import Desk, Globals, globals_of, refuse_missing, run_async, the_app
+from windlass.cli.looking import is_alive
+from windlass.cli.output import FAILURE, STYLES, Screen, Stop
+from windlass.cli.words import milliseconds, plural, span
+from windlass.core.errors import WindlassError
+from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from windlass.app import Windlass
+    from windlass.core.job import Job
+    from windlass.stores.contract import WorkerInfo
+
+PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
+_SKEW = timedelta(seconds=2)
+_MOST_LOOKED_AT = 1_000
+_LATE = timedelta(seconds=15)
+"""an expired lease older than this should have been rescued by any live worker"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding; anything but a pass says what to do."""
+
+    level: str
+    name: str
+    found: str
+    fix: str | None = None
+
+
+def doctor(ctx: typer.Context) -> None:
+    """Check the store, its schema, the workers and the jobs; exit 1 if something fails."""
+    given = globals_of(ctx)
+    app = the_app(given)
+    checks = run_async(_examine(app, given))
+    if any(one.level == FAIL for one in checks):
+        raise Stop(FAILURE)
+
+
+async def _examine(app: Windlass, given: Globals) -> list[Check]:
+    screen = given.screen
+    checks: list[Check] = []
+    try:
+        refuse_missing(app)
+        async with app:
+            async for one in examine(Desk(screen, app)):
+                _show(screen, one)
+                checks.append(one)
+    except (WindlassError, Stop) as error:
+        checks.append(Check(FAIL, "store reachable", str(error), "check the URL, the server and the rights"))
+        _show(screen, checks[-1])
+    return checks
+
+
+def _show(screen: Screen, one: Check) -> None:
+    if screen.as_json:
+        screen.fact({"check": one.name, "level": one.level, "found": one.found, "fix": one.fix})
+        return
+    screen.line(f"{one.level} {one.name:<22} {one.found}", STYLES[one.level])
+    if one.fix is not None:
+        screen.line(f"{'':<27} fix: {one.fix}")
+
+
+async def examine(desk: Desk) -> AsyncIterator[Check]:
+    """Every check, in the order of what depends on what."""
+    now, check = await _reachable(desk)
+    yield check
+    yield _clock(now)
+    yield await _schema(desk)
+    for check in _abilities(desk):
+        yield check
+    async for check in _integrity(desk):
+        yield check
+    workers = [one for one in await desk.store.workers.list() if is_alive(one, now)]
+    yield await _workers(desk, workers, now)
+    yield await _handled(desk, workers)
+    yield await _leases(desk, workers, now)
+    yield await _paused(desk)
+
+
+async def _reachable(desk: Desk) -> tuple[datetime, Check]:
+    began = time.perf_counter()
+    health = await desk.store.health()
+    took = (time.perf_counter() - began) * 1000
+    store, version = desk.store.capabilities.store, health.get("version", "")
+    now = await desk.store.now()
+    return now, Check(
+        PASS, "store reachable", f"{desk.store.address}  {store} {version}, answers in {milliseconds(took)}"
+    )
+
+
+def _clock(now: datetime) -> Check:
+    skew = abs(now - datetime.now(UTC))
+    if skew <= _SKEW:
+        return Check(PASS, "clock", f"store and this host are within {span(skew)}")
+    fix = "set both by NTP: jobs go by the store's clock, but people and logs here read this one"
+    return Check(WARN, "clock", f"store and this host are {span(skew)} apart", fix)
+
+
+async def _schema(desk: Desk) -> Check:
+    version, wrong = await desk.store.schema.version(), await desk.store.schema.verify()
+    if not wrong:
+        return Check(PASS, "schema", f"version {version}, as windlass made it")
+    return Check(FAIL, "schema", f"version {version}: {'; '.join(wrong)}", "undo the change, or restore a backup")
+
+
+def _abilities(desk: Desk) -> Iterator[Check]:
+    able = desk.store.capabilities
+    yield Check(PASS, "durability", able.durability)
+    for warning in able.warnings:
+        said, _, fix = warning.rpartition(": ")
+        yield Check(WARN, "store", said or warning, fix if said else "see the documentation of this store")
+    if not able.push:
+        yield Check(
+            WARN,
+            "notices",
+            "this store cannot push: workers find new jobs by polling",
+            "a shorter --poll, if 1 s is too long",
+        )
+    elif desk.store.notices.healthy:
+        yield Check(PASS, "notices", "changes arrive by push")
+    else:
+        yield Check(
+            WARN, "notices", "push is down: workers poll", "see the store's log; windlass re-opens it by itself"
+        )
+
+
+async def _integrity(desk: Desk) -> AsyncIterator[Check]:
+    found = (await desk.store.health()).get("integrity")
+    if found is not None:
+        good = found == "ok"
+        yield Check(PASS if good else FAIL, "integrity", str(found), None if good else "restore the file from a backup")
+
+
+async def _workers(desk: Desk, workers: list[WorkerInfo], now: datetime) -> Check:
+    silent = [one for one in await desk.store.workers.list() if not is_alive(one, now)]
+    stuck = sum(one.stuck for one in workers)
+    running, slots = sum(one.running for one in workers), sum(one.slots for one in workers)
+    told = f"{plural(len(workers), 'live worker')}, {running} of {slots} slots in use"
+    if stuck:
+        return Check(
+            WARN,
+            "workers",
+            f"{told}; {plural(stuck, 'thread')} stuck past the timeout",
+            "declare such handlers with process=True",
+        )
+    if silent:
+        names = ", ".join(one.id for one in silent[:3])
+        return Check(
+            WARN,
+            "workers",
+            f"{told}; {len(silent)} went silent: {names}",
+            "their jobs are rescued; find out why they died",
+        )
+    if not workers:
+        return Check(WARN, "workers", "no live worker", "start one: windlass worker MODULE:APP")
+    return Check(PASS, "workers", told)
+
+
+async def _handled(desk: Desk, workers: list[WorkerInfo]) -> Check:
+    known = {name for one in workers for name in one.types}
+    waiting: Counter[str] = Counter()
+    for status in (Status.QUEUED, Status.SCHEDULED, Status.RETRYING):
+        page = await desk.app.jobs.find(status=status, limit=_MOST_LOOKED_AT)
+        waiting.update(job.type for job in page.jobs if job.type not in known)
+    if not waiting:
+        return Check(PASS, "types have workers", "every waiting type has a live worker")
+    told = ", ".join(f"{name}: {n} waiting" for name, n in waiting.most_common(5))
+    level = FAIL if workers else WARN
+    return Check(
+        level, "types have workers", f"no live worker handles {told}", "deploy their handlers, or cancel these jobs"
+    )
+
+
+async def _leases(desk: Desk, workers: list[WorkerInfo], now: datetime) -> Check:
+    page = await desk.app.jobs.find(status=Status.PROCESSING, limit=_MOST_LOOKED_AT)
+    expired = [one for one in page.jobs if _expired(one, now)]
+    if not expired:
+        return Check(PASS, "leases", f"{plural(len(page.jobs), 'job')} running, none past its lease")
+    fix = (
+        "start a worker: it rescues them" if not workers else "look at the workers' logs: rescuing should have happened"
+    )
+    return Check(
+        FAIL if workers else WARN,
+        "leases",
+        f"{plural(len(expired), 'job')} past the lease, such as {expired[0].id}",
+        fix,
+    )
+
+
+def _expired(job: Job, now: datetime) -> bool:
+    return job.lease_expires_at is not None and now - job.lease_expires_at > _LATE
+
+
+async def _paused(desk: Desk) -> Check:
+    paused = [one for one in await desk.app.queues.list() if one.paused_at is not None and one.depth.n]
+    if not paused:
+        return Check(PASS, "queues", "no paused queue holds jobs")
+    told = ", ".join(f"{one.name} ({one.depth.n} waiting)" for one in paused)
+    return Check(WARN, "queues", f"paused with jobs in them: {told}", f"windlass queues resume {paused[0].name}")

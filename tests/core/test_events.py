@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from windlass.core.events import ChoreDone, Event, Hub, JobEnqueued, StoreRecovered
+
+AN_EVENT = ChoreDone("promote", 3)
+
+
+def test_every_listener_is_told_in_the_order_they_came() -> None:
+    hub, heard = Hub(), list[tuple[str, Event]]()
+    hub.listen(lambda event: heard.append(("first", event)))
+    hub.listen(lambda event: heard.append(("second", event)))
+    hub.tell(AN_EVENT)
+    assert heard == [("first", AN_EVENT), ("second", AN_EVENT)]
+
+
+def test_a_listener_that_raises_stops_neither_the_work_nor_the_others() -> None:
+    hub, heard = Hub(), list[Event]()
+
+    def broken(event: Event) -> None:
+        raise ValueError("no")
+
+    hub.listen(broken)
+    hub.listen(heard.append)
+    hub.tell(AN_EVENT)
+    hub.tell(AN_EVENT)
+    assert heard == [AN_EVENT, AN_EVENT]
+
+
+def test_a_listener_cannot_swallow_the_end_of_the_program() -> None:
+    def stop(event: Event) -> None:
+        raise KeyboardInterrupt
+
+    hub = Hub()
+    hub.listen(stop)
+    with pytest.raises(KeyboardInterrupt):
+        hub.tell(AN_EVENT)
+
+
+def test_a_listener_that_was_removed_hears_no_more_and_may_be_removed_again() -> None:
+    hub, heard = Hub(), list[Event]()
+    remove = hub.listen(heard.append)
+    hub.tell(AN_EVENT)
+    remove()
+    remove()
+    hub.tell(AN_EVENT)
+    assert heard == [AN_EVENT]
+
+
+def test_one_that_listens_twice_is_told_twice_and_removed_once_each() -> None:
+    hub, heard = Hub(), list[Event]()
+    remove_one = hub.listen(heard.append)
+    hub.listen(heard.append)
+    hub.tell(AN_EVENT)
+    assert len(heard) == 2
+    remove_one()
+    remove_one()
+    hub.tell(AN_EVENT)
+    assert len(heard) == 3
+
+
+def test_a_hub_nobody_listens_to_is_silent() -> None:
+    hub = Hub()
+    assert hub.silent
+    remove = hub.listen(lambda event: None)
+    assert not hub.silent
+    remove()
+    assert hub.silent
+    hub.tell(AN_EVENT)
+
+
+def test_a_listener_may_come_and_go_while_an_event_is_told() -> None:
+    hub, heard = Hub(), list[str]()
+
+    def once(event: Event) -> None:
+        heard.append("once")
+        remove()
+        hub.listen(lambda event: heard.append("later"))
+
+    remove = hub.listen(once)
+    hub.tell(AN_EVENT)
+    assert heard == ["once"]
+    hub.tell(AN_EVENT)
+    assert heard == ["once", "later"]
+
+
+def test_events_are_values() -> None:
+    assert JobEnqueued("1", "mail", "default", True) == JobEnqueued("1", "mail", "default", True)
+    assert JobEnqueued("1", "mail", "default", True) != JobEnqueued("1", "mail", "default", False)
+    with pytest.raises(AttributeError):
+        StoreRecovered("claim", 1.5).seconds = 2  # type: ignore[misc]

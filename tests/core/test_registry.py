@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.core.making import declared
+from windlass.core.errors import HandlerExists, HandlerNotFound
+from windlass.core.registry import Registry
+
+
+def work() -> None: ...
+
+
+def other_work() -> None: ...
+
+
+def registry_of(*names: str) -> Registry:
+    registry = Registry()
+    for name in names:
+        registry.add(declared(work, name=name))
+    return registry
+
+
+def test_a_handler_is_found_by_its_name() -> None:
+    registry, one = Registry(), declared(work, name="mail.send")
+    registry.add(one)
+    assert registry.get("mail.send") is one
+    assert "mail.send" in registry
+    assert "mail" not in registry
+    assert list(registry) == [one]
+    assert len(registry) == 1
+
+
+def test_two_handlers_cannot_have_one_name_and_the_first_stays() -> None:
+    registry, one = Registry(), declared(work, name="mail.send")
+    registry.add(one)
+    with pytest.raises(HandlerExists, match=r"'mail.send' is taken by .*\.work, and .*\.other_work claims it too"):
+        registry.add(declared(other_work, name="mail.send"))
+    assert registry.get("mail.send") is one
+
+
+def test_a_slip_of_the_pen_is_told_what_it_may_have_meant() -> None:
+    with pytest.raises(HandlerNotFound, match="the type 'mail.sent': did you mean mail.send"):
+        registry_of("mail.send", "import.xlsx").get("mail.sent")
+
+
+def test_an_unknown_name_is_told_what_there_is() -> None:
+    with pytest.raises(HandlerNotFound, match="known: import.xlsx, mail.send$"):
+        registry_of("mail.send", "import.xlsx").get("zzz")
+    with pytest.raises(HandlerNotFound, match="known: none$"):
+        Registry().get("zzz")
+
+
+def test_of_many_handlers_only_some_are_named() -> None:
+    with pytest.raises(HandlerNotFound, match="known: a0, a1, a2 and 7 more$"):
+        registry_of(*(f"a{n}" for n in range(10))).get("zzz")
+
+
+@pytest.mark.timeout(2)
+def test_a_name_no_handler_could_have_is_refused_quickly_and_shortly() -> None:
+    registry = registry_of(*(f"mail.{'x' * 150}{n}" for n in range(100)))
+    with pytest.raises(HandlerNotFound) as caught:
+        registry.get("mail." + "x" * 1_000_000)
+    assert len(str(caught.value)) < 800

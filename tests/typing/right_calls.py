@@ -1,0 +1,153 @@
+"""Every call here is right: mypy and pyright accept the file as it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from typing_extensions import assert_type
+
+from windlass import (
+    Bound,
+    Cron,
+    Ctx,
+    Entry,
+    Handle,
+    Handler,
+    Job,
+    JobFunction,
+    Limit,
+    Progress,
+    Retry,
+    Unique,
+    Windlass,
+    cron,
+)
+
+app = Windlass("sqlite://")
+
+
+@app.job
+async def plain(order_id: int, *, copy_to: str | None = None) -> str:
+    return f"{order_id} {copy_to}"
+
+
+@app.job(queue="mail", timeout=30, retry=Retry(5, never=(ValueError,)))
+async def with_ctx(ctx: Ctx, order_id: int, *, copy_to: str | None = None) -> str:
+    return f"{ctx.id} {order_id} {copy_to}"
+
+
+@app.job
+def in_thread(path: str, size: int = 3) -> bytes:
+    return path.encode() * size
+
+
+@app.job(process=True, limit=Limit("thumb:{path}", 1), unique="thumb:{path}", priority="high", tags=["a"])
+def in_process(ctx: Ctx, path: str) -> list[int]:
+    return [ctx.attempt, len(path)]
+
+
+@app.job(schedule=cron("0 9 * * mon-fri", tz="America/New_York", overlap="skip", missed="latest"))
+async def report() -> None: ...
+
+
+@app.job(name="other.name", schedule=[Cron("0 0 * * *")], idempotent=timedelta(hours=1), max_crashes=1)
+async def optional(days: int = 7) -> int | None:
+    return days
+
+
+@app.job
+def only_ctx(ctx: Ctx) -> str:
+    return ctx.id
+
+
+@dataclass
+class Shift:
+    worker: str
+
+
+class Remind(Handler[Shift, int], name="remind", queue="mail", retry=5):
+    def __init__(self, greeting: str) -> None:
+        self.greeting = greeting
+
+    async def perform(self, data: Shift) -> int:
+        return len(data.worker)
+
+
+class Simple(Handler[str, None]):
+    def perform(self, data: str) -> None: ...
+
+
+async def calls() -> None:
+    assert_type(await plain.enqueue(42), Handle[str])
+    assert_type(await plain.enqueue(order_id=42, copy_to="x"), Handle[str])
+    assert_type(await with_ctx.enqueue(42, copy_to=None), Handle[str])
+    assert_type(await (await with_ctx.enqueue(42)).result(timeout=3), str)
+    assert_type(in_thread.enqueue_sync("p"), Handle[bytes])
+    assert_type(in_thread.enqueue_sync("p", size=4), Handle[bytes])
+    assert_type(await in_process.enqueue("p"), Handle[list[int]])
+    assert_type(await report.enqueue(), Handle[None])
+    assert_type(await optional.enqueue(), Handle[int | None])
+    assert_type(await only_ctx.enqueue(), Handle[str])
+
+    assert_type(with_ctx.bind(1, copy_to="x"), Bound[str])
+    assert_type(await app.enqueue_many(plain.bind(n) for n in range(3)), list[Handle[str]])
+    mixed = [plain.bind(1), in_thread.bind("p")]
+    await app.enqueue_many(mixed)
+
+    asked = with_ctx.using(
+        delay=60,
+        at=None,
+        priority="high",
+        queue="vip",
+        max_attempts=3,
+        unique="receipt:42",
+        tx=sqlite3.connect(":memory:"),
+        user="u1",
+        entity=("order", 42),
+        correlation="c",
+        metadata={"a": 1},
+        tags=("a",),
+        timeout=timedelta(seconds=3),
+        idempotent=True,
+        limit=Limit("x", 2),
+        on_conflict="replace",
+        longest_wait=3.5,
+    )
+    assert_type(await asked.enqueue(42), Handle[str])
+    await plain.using(at=datetime(2030, 1, 1, tzinfo=UTC), unique=Unique(queued="q", running="r")).enqueue(1)
+    await plain.using().using(queue="x").enqueue(1)
+
+    await plain.call(1)
+    in_thread.call("p", size=2)
+    with_ctx.call(1)
+
+    assert_type(app.add(Remind("hi")), JobFunction[[Shift], int])
+    assert_type(await app.add(Remind("hi")).enqueue(Shift("ada")), Handle[int])
+    assert_type(await app.add(Simple).enqueue("x"), Handle[None])
+    assert_type(await app.enqueue(Remind, Shift("ada"), priority="low"), Handle[int])
+
+    assert_type(await app.enqueue("plain", {"order_id": 42}, queue="x"), Handle[Any])
+    assert_type(app.enqueue_sync("plain", {"order_id": 42}), Handle[Any])
+    await app.enqueue("report")
+
+    await app.schedules.put("acme", report.bind(), cron("0 8 * * *", tz="Europe/Paris"))
+    assert_type(await app.schedules.remove("acme"), bool)
+    await app.jobs.find(status="failed", type="plain", queue="q", user="u", entity=("order", 1), correlation="c", limit=3)
+
+    handle = await plain.enqueue(1)
+    assert_type(await handle.job(), Job)
+    assert_type(await handle.cancel("enough"), bool)
+    assert_type(handle.events(), AsyncGenerator[Entry | Progress, None])
+    anything: Handle[object] = handle
+    print(anything.id, anything.created)
+
+    with app.within(object()):
+        await plain.enqueue(1)
+    async with app, app.worker(queues={"mail": 10}, exclude=["x"], lease=timedelta(seconds=3)) as worker:
+        worker.stop()
+    async with app.worker(queues=["mail", "default"], concurrency=3):
+        ...

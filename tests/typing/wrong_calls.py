@@ -1,0 +1,69 @@
+"""Every line marked as wrong is reported by mypy and by pyright, and no other line is."""
+
+from __future__ import annotations
+
+from windlass import Ctx, Handle, Handler, Limit, Windlass, cron
+
+app = Windlass("sqlite://")
+
+
+@app.job
+async def plain(order_id: int, *, copy_to: str | None = None) -> str:
+    return f"{order_id} {copy_to}"
+
+
+@app.job(queue="mail")
+def with_ctx(ctx: Ctx, order_id: int, note: str = "") -> bytes:
+    return f"{ctx.id} {order_id} {note}".encode()
+
+
+@app.job
+async def nothing() -> None: ...
+
+
+class Remind(Handler[int, str]):
+    async def perform(self, data: int) -> str:
+        return str(data)
+
+
+class Needs(Handler[int, str]):
+    def perform(self, data: str) -> str:  # wrong
+        return data
+
+
+async def calls(ctx: Ctx) -> None:
+    await plain.enqueue("42")  # wrong
+    await plain.enqueue()  # wrong
+    await plain.enqueue(42, "copy")  # wrong
+    await plain.enqueue(42, copy_to=3)  # wrong
+    await plain.enqueue(42, colour="red")  # wrong
+    await plain.using(queue="x").enqueue("42")  # wrong
+    plain.enqueue_sync("42")  # wrong
+    plain.bind("42")  # wrong
+    plain.call("42")  # wrong
+    await nothing.enqueue(1)  # wrong
+    await with_ctx.enqueue(ctx, 42)  # wrong
+    await with_ctx.enqueue("42")  # wrong
+    with_ctx.enqueue_sync(42, note=b"")  # wrong
+    plain.using(colour="red")  # wrong
+    plain.using(delay="soon")  # wrong
+    plain.using(priority=1.5)  # wrong
+    plain.using(on_conflict="ignore")  # wrong
+    plain.using(entity="order")  # wrong
+    plain.using(limit=3)  # wrong
+    result: int = await (await plain.enqueue(42)).result()  # wrong
+    handle: Handle[int] = await plain.enqueue(42)  # wrong
+    await app.enqueue(Remind, "text")  # wrong
+    await app.enqueue(3)  # wrong
+    await app.enqueue("plain", {}, colour="red")  # wrong
+    await app.add(Remind()).enqueue("text")  # wrong
+    await app.enqueue_many([plain.enqueue(1)])  # wrong
+    await app.schedules.put("x", plain, cron("0 8 * * *"))  # wrong
+    app.job(queue=3)  # wrong
+    app.job(limit=3)  # wrong
+    app.job(schedule="0 8 * * *")  # wrong
+    app.worker(lease=3)  # wrong
+    cron("0 8 * * *", overlap="never")  # wrong
+    Limit("x", "many")  # wrong
+    ctx.progress("half")  # wrong
+    print(result, handle)
