@@ -16,7 +16,7 @@ from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
-from windlass.core.errors import HandlerError, SettingsError
+from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
 from windlass.core.handler import Declaration, Handler, declare, declare_instance
 from windlass.core.registry import Registry
@@ -200,6 +200,8 @@ class Windlass:
         return options, policy
 
     def _add(self, declaration: Declaration) -> JobFunction[Any, Any]:
+        if declaration.schedules:
+            _check_schedulable(declaration)
         self.registry.add(declaration)
         return JobFunction(self.client, self._blocking, declaration, declaration.options)
 
@@ -301,6 +303,16 @@ class Windlass:
             **more,
         )
         return Worker(self.client, config)
+
+
+def _check_schedulable(declaration: Declaration) -> None:
+    try:
+        declaration.codec.encode((), {})
+    except PayloadInvalid:
+        raise HandlerError(
+            f"{declaration.source} declares a schedule but needs arguments, which a tick cannot give: give them"
+            " defaults, or put the schedule with app.schedules.put(name, job.bind(...), cron)"
+        ) from None
 
 
 def _crons(schedule: Cron | Sequence[Cron] | None) -> tuple[Cron, ...]:

@@ -36,7 +36,7 @@ def test_a_job_nobody_cancelled_goes_on_past_its_checks() -> None:
 def test_a_cancelled_job_ends_at_its_next_check() -> None:
     ctx = a_ctx(cancelled=True)
     assert ctx.cancelled
-    with pytest.raises(Cancel, match="cancelled on request"):
+    with pytest.raises(Cancel, match=r"cancelled on request"):
         ctx.check()
 
 
@@ -79,9 +79,9 @@ def test_other_kinds_of_numbers_become_floats() -> None:
 def test_progress_that_no_store_can_keep_is_refused(number: Any) -> None:
     reports: list[Progress] = []
     ctx = a_ctx(reports)
-    with pytest.raises(SettingsError, match="progress is .*: expected a number from"):
+    with pytest.raises(SettingsError, match=r"progress is .*: expected a number from"):
         ctx.progress(number)
-    with pytest.raises(SettingsError, match="progress is .*: expected a number from"):
+    with pytest.raises(SettingsError, match=r"progress is .*: expected a number from"):
         ctx.progress(1, number)
     assert reports == []
 
@@ -96,7 +96,7 @@ def test_a_note_is_cut_and_cleaned() -> None:
 
 
 def test_outside_a_running_job_there_is_no_context() -> None:
-    with pytest.raises(WindlassError, match="outside a running job"):
+    with pytest.raises(WindlassError, match=r"outside a running job"):
         contextvars.Context().run(Ctx.current)
 
 

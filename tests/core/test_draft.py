@@ -85,7 +85,7 @@ def test_an_id_in_capitals_is_the_same_id() -> None:
     ],
 )
 def test_what_is_not_an_id_is_refused_shortly(value: object) -> None:
-    with pytest.raises(SettingsError, match="is not a job id: expected a UUID like") as caught:
+    with pytest.raises(SettingsError, match=r"is not a job id: expected a UUID like") as caught:
         check_id(value)
     assert len(str(caught.value)) < 200
 
@@ -107,7 +107,7 @@ def test_a_priority_is_a_name_or_a_number(name: Any, number: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "urgent", "HIGH", "10"])
 def test_an_unknown_priority_names_the_known_ones(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"priority is '{name}': expected .* critical, high, normal, low"):
+    with pytest.raises(SettingsError, match=rf"priority is '{name}': expected .* critical, high, normal, low"):
         as_priority(name)
 
 
@@ -189,7 +189,7 @@ def test_options_no_store_could_keep_are_refused_with_what_was_found(options: di
 
 
 def test_options_are_checked_again_when_they_are_changed() -> None:
-    with pytest.raises(SettingsError, match="max_attempts is 0"):
+    with pytest.raises(SettingsError, match=r"max_attempts is 0"):
         replace(Options(), max_attempts=0)
 
 
@@ -231,7 +231,7 @@ def test_a_default_stands_in_for_an_argument_left_out() -> None:
 
 @pytest.mark.parametrize("payload", ["{}", "[1]", "5", '{"file":null}', '{"file":["a"]}'])
 def test_a_key_that_the_payload_cannot_fill_is_refused(payload: str) -> None:
-    with pytest.raises(PayloadInvalid, match="needs the argument 'file' as text or a number"):
+    with pytest.raises(PayloadInvalid, match=r"needs the argument 'file' as text or a number"):
         a_draft(payload, limit=Limit("l:{file}"))
 
 

@@ -55,7 +55,7 @@ def test_names_and_keys_are_as_long_as_they_may_be() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", " a", "a ", "a" * (LONGEST_NAME + 1), *UNPRINTABLE, None, 5, b"a", ["a"]])
 def test_a_name_that_is_empty_long_padded_or_unprintable_is_refused(name: Any) -> None:
-    with pytest.raises(SettingsError, match="the queue is .*: expected 1 to 200 printable characters") as caught:
+    with pytest.raises(SettingsError, match=r"the queue is .*: expected 1 to 200 printable characters") as caught:
         check_name(name, "the queue")
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 200
@@ -63,7 +63,7 @@ def test_a_name_that_is_empty_long_padded_or_unprintable_is_refused(name: Any) -
 
 @pytest.mark.parametrize("key", ["", "a" * (LONGEST_KEY + 1), *UNPRINTABLE, None, 5, b"a", ["a"]])
 def test_a_key_that_is_empty_long_or_unprintable_is_refused(key: Any) -> None:
-    with pytest.raises(SettingsError, match="the key is .*: expected text of 1 to 512 printable characters") as caught:
+    with pytest.raises(SettingsError, match=r"the key is .*: expected text of 1 to 512 printable characters") as caught:
         check_key(key, "the key")
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 200
@@ -126,18 +126,18 @@ def test_braces_in_an_argument_are_only_text() -> None:
 
 @pytest.mark.parametrize("value", [None, ["x"], {"x": 1}, ("x",), b"x", object()])
 def test_a_place_filled_with_anything_else_is_refused(value: object) -> None:
-    with pytest.raises(PayloadInvalid, match=f"'a' as text or a number, found {type(value).__name__}"):
+    with pytest.raises(PayloadInvalid, match=rf"'a' as text or a number, found {type(value).__name__}"):
         Template("k:{a}").fill({"a": value})
 
 
 def test_a_place_without_its_argument_is_refused() -> None:
-    with pytest.raises(PayloadInvalid, match="needs the argument 'a' as text or a number, found no such argument"):
+    with pytest.raises(PayloadInvalid, match=r"needs the argument 'a' as text or a number, found no such argument"):
         Template("k:{a}").fill({"b": 1})
 
 
 @pytest.mark.parametrize("value", ["", "x" * 600, "a\x00", "a\nb", "\ud800"])
 def test_an_argument_that_makes_no_key_is_refused(value: str) -> None:
-    with pytest.raises(SettingsError, match="the key made from '{a}' is") as caught:
+    with pytest.raises(SettingsError, match=r"the key made from '{a}' is") as caught:
         Template("{a}").fill({"a": value})
     assert len(str(caught.value)) < 300
 
@@ -165,13 +165,13 @@ def test_only_plain_names_are_places(text: str, place: str) -> None:
 
 @pytest.mark.parametrize("text", ["{", "}", "{a", "a}", "{a}}", "{{a}", "{a!}", "{a[}"])
 def test_a_template_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="the key template .* (cannot be read|only parameter names)"):
+    with pytest.raises(SettingsError, match=r"the key template .* (cannot be read|only parameter names)"):
         Template(text)
 
 
 @pytest.mark.parametrize("text", ["", "a" * (LONGEST_KEY + 1), "a\x00{b}", None])
 def test_a_template_is_a_key_itself(text: Any) -> None:
-    with pytest.raises(SettingsError, match="the key template is"):
+    with pytest.raises(SettingsError, match=r"the key template is"):
         Template(text)
 
 

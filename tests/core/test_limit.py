@@ -32,11 +32,11 @@ def test_a_limit_that_lets_nothing_through_or_is_no_number_is_refused(n: Any) ->
 
 @pytest.mark.parametrize("key", ["", "{a.b}", "{a[0]}", "{a!r}", "{a:x}", "{a", "{}", "a\x00", "a" * 600, None, ["a"]])
 def test_a_limit_whose_key_cannot_be_filled_in_is_refused(key: Any) -> None:
-    with pytest.raises(SettingsError, match="the key template"):
+    with pytest.raises(SettingsError, match=r"the key template"):
         Limit(key)
 
 
 @pytest.mark.parametrize("value", [None, [], {}, ["a"]])
 def test_a_container_makes_no_key(value: object) -> None:
-    with pytest.raises(PayloadInvalid, match="needs the argument 'path' as text or a number"):
+    with pytest.raises(PayloadInvalid, match=r"needs the argument 'path' as text or a number"):
         Limit("thumb:{path}").key_for({"path": value})

@@ -39,19 +39,19 @@ def test_two_handlers_cannot_have_one_name_and_the_first_stays() -> None:
 
 
 def test_a_slip_of_the_pen_is_told_what_it_may_have_meant() -> None:
-    with pytest.raises(HandlerNotFound, match="the type 'mail.sent': did you mean mail.send"):
+    with pytest.raises(HandlerNotFound, match=r"the type 'mail.sent': did you mean mail.send"):
         registry_of("mail.send", "import.xlsx").get("mail.sent")
 
 
 def test_an_unknown_name_is_told_what_there_is() -> None:
-    with pytest.raises(HandlerNotFound, match="known: import.xlsx, mail.send$"):
+    with pytest.raises(HandlerNotFound, match=r"known: import.xlsx, mail.send$"):
         registry_of("mail.send", "import.xlsx").get("zzz")
-    with pytest.raises(HandlerNotFound, match="known: none$"):
+    with pytest.raises(HandlerNotFound, match=r"known: none$"):
         Registry().get("zzz")
 
 
 def test_of_many_handlers_only_some_are_named() -> None:
-    with pytest.raises(HandlerNotFound, match="known: a0, a1, a2 and 7 more$"):
+    with pytest.raises(HandlerNotFound, match=r"known: a0, a1, a2 and 7 more$"):
         registry_of(*(f"a{n}" for n in range(10))).get("zzz")
 
 

@@ -73,8 +73,8 @@ def test_a_number_is_so_many_seconds(value: float) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_duration_that_is_negative_endless_or_none_at_all_is_refused(value: Any) -> None:
-    with pytest.raises(SettingsError, match="delay is .*: give seconds or a timedelta from 0 to 100 years") as caught:
+    with pytest.raises(SettingsError, match=r"delay is .*: give seconds or a timedelta from 0 to 100 years") as caught:
         as_duration(value, "delay")
     assert len(str(caught.value)) < 200
-    with pytest.raises(SettingsError, match="^Snooze is "):
+    with pytest.raises(SettingsError, match=r"^Snooze is "):
         Snooze(value)

@@ -31,21 +31,21 @@ def test_what_is_unique_already_stays_and_nothing_is_nothing() -> None:
 
 
 def test_unique_without_a_key_is_refused() -> None:
-    with pytest.raises(SettingsError, match="give at least one"):
+    with pytest.raises(SettingsError, match=r"give at least one"):
         Unique()
 
 
 @pytest.mark.parametrize("value", [5, True, ["a"], b"a"])
 def test_unique_of_anything_but_text_is_refused(value: Any) -> None:
-    with pytest.raises(SettingsError, match="unique is .*: expected text or Unique"):
+    with pytest.raises(SettingsError, match=r"unique is .*: expected text or Unique"):
         Unique.of(value)
 
 
 @pytest.mark.parametrize("key", ["", "a\x00", "a" * 513, 5])
 def test_a_unique_key_that_no_store_could_hold_is_refused(key: Any) -> None:
-    with pytest.raises(SettingsError, match="the unique key is"):
+    with pytest.raises(SettingsError, match=r"the unique key is"):
         Unique(queued=key)
-    with pytest.raises(SettingsError, match="the unique running key is"):
+    with pytest.raises(SettingsError, match=r"the unique running key is"):
         Unique(running=key)
 
 
@@ -77,5 +77,5 @@ def test_idempotent_is_a_day_a_time_or_not_at_all() -> None:
 
 @pytest.mark.parametrize("value", [-1, float("nan"), "day"])
 def test_a_window_that_is_no_time_is_refused(value: Any) -> None:
-    with pytest.raises(SettingsError, match="idempotent is"):
+    with pytest.raises(SettingsError, match=r"idempotent is"):
         idempotency_window(value)

@@ -129,7 +129,7 @@ async def _blocked(desk: Desk, job: Job) -> Reason:
 
 
 async def _holders(desk: Desk, job: Job, kind: str, key: str) -> Sequence[Job]:
-    """The running jobs that hold what this one waits for: no view lists jobs by key, so the running are looked through."""
+    """The jobs that hold what this one waits for: no view lists jobs by key, so the running are looked through."""
     found: list[Job] = []
     after: str | None = None
     for _ in range(_MOST_LOOKED_AT // 1000):

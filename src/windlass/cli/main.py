@@ -122,7 +122,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _prepare_completion() -> None:
     if "_WINDLASS_COMPLETE" in os.environ:  # a shell asks, through the script that `completion` printed
-        from typer._completion_classes import completion_init  # noqa: PLC2701  # what add_completion=True would call
+        from typer._completion_classes import completion_init  # what add_completion=True would call
 
         completion_init()
 

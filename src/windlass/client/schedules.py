@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.draft import kept_options
 from windlass.core.keys import check_name
 from windlass.stores.contract import Schedule
 
@@ -53,5 +54,6 @@ class SchedulesRoom:
             type=job.type,
             payload_json=job.payload_json,
             queue=job.options.queue,
+            options_json=kept_options(job.options),
             next_tick=cron.after(now),
         )

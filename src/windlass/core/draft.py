@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from windlass.core.errors import SettingsError
 from windlass.core.job import MAX_ATTEMPTS, MAX_CRASHES, PRIORITIES
@@ -95,6 +96,37 @@ class Draft(NamedTuple):
     idempotency_key: str | None = None
     limit_key: str | None = None
     limit: int | None = None
+
+
+_KEPT = (
+    "priority",
+    "max_attempts",
+    "max_crashes",
+    "correlation_id",
+    "user_id",
+    "entity_name",
+    "entity_id",
+    "metadata_json",
+)
+
+
+def kept_options(options: Options) -> str:
+    """The options a schedule keeps for its jobs, as JSON text; its queue it keeps apart, keys and times it has none."""
+    kept: dict[str, object] = {name: getattr(options, name) for name in _KEPT}
+    kept["timeout_ms"] = None if options.timeout is None else options.timeout // timedelta(milliseconds=1)
+    kept["tags"] = list(options.tags)
+    return json.dumps(kept, sort_keys=True)
+
+
+def with_kept(base: Options, text: str) -> Options:
+    """The options of a schedule's next job: what it kept, over those its handler declares now."""
+    kept: dict[str, Any] = json.loads(text)
+    changed = {name: kept[name] for name in _KEPT if name in kept}
+    if "timeout_ms" in kept:
+        changed["timeout"] = None if kept["timeout_ms"] is None else timedelta(milliseconds=kept["timeout_ms"])
+    if "tags" in kept:
+        changed["tags"] = tuple(kept["tags"])
+    return replace(base, **changed)
 
 
 def as_priority(value: Priority) -> int:

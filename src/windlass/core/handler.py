@@ -235,14 +235,11 @@ def _types_of(cls: type[Handler[Any, Any]]) -> tuple[Any, Any]:
 def _given(cls: type[Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """What the bases of a class, itself given these arguments, hand to Handler's own type variables."""
     bound = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
-    for base in cls.__dict__.get("__orig_bases__", cls.__bases__):
-        origin: Any = get_origin(base) or base
-        handed = tuple(_bind(argument, bound) for argument in get_args(base))
-        if origin is Handler:
-            return handed
-        if issubclass(origin, Handler):
-            return _given(cast("type[Any]", origin), handed)
-    return ()
+    bases = cls.__dict__.get("__orig_bases__", cls.__bases__)
+    base = next(base for base in bases if issubclass(get_origin(base) or base, Handler))
+    handed = tuple(_bind(argument, bound) for argument in get_args(base))
+    origin: Any = get_origin(base) or base
+    return handed if origin is Handler else _given(origin, handed)
 
 
 def _bind(argument: Any, bound: Mapping[Any, Any]) -> Any:

@@ -27,7 +27,7 @@ Operation: TypeAlias = Callable[[sqlite3.Connection, int], T]
 Synchronous: TypeAlias = Literal["FULL", "NORMAL", "OFF"]
 MEMORY = ":memory:"
 _MOST_SHARED = 256
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs"})
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "ceph", "glusterfs", "s3fs"})
 _PREFIX = "windlass_"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount's path is written
 
@@ -338,7 +338,7 @@ def refuse_network(place: Place) -> None:
     if place.in_memory or not mounts.exists():
         return
     kind = file_system(Path(place.path).resolve().parent, mounts.read_text(errors="replace"))
-    if kind in _NETWORK:
+    if kind.removeprefix("fuse.") in _NETWORK:
         raise StoreError(
             f"{place.path} is on a network file system ({kind}), where SQLite's locks do not hold: use a local disk,"
             " or a MongoDB, PostgreSQL or Redis store"

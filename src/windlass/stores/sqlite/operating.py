@@ -47,8 +47,9 @@ UPDATE windlass_jobs SET status = 'cancelled', finished_at = ?, updated_at = ?, 
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 REQUEST = f"""
-UPDATE windlass_jobs SET cancel_requested_at = ?, updated_at = ?, moves = moves + 1, history = {APPEND}
-WHERE id = ? AND cancel_requested_at IS NULL
+UPDATE windlass_jobs SET cancel_requested_at = coalesce(cancel_requested_at, ?), updated_at = ?, moves = moves + 1,
+    history = {APPEND}
+WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from windlass.core.draft import Draft, Options
+from windlass.core.draft import Draft, Options, with_kept
 from windlass.core.events import Hub, TickFired
 from windlass.core.handler import make_draft
 from windlass.core.schedule import plan
@@ -102,7 +102,13 @@ class Scheduling:
         # overlap="queue": the next waits as blocked until the one before has ended.
         alone = schedule.cron.overlap == "queue"
         options = replace(
-            options, queue=schedule.queue, schedule=schedule.name, tick=tick, delay=None, run_at=None, unique=None
+            with_kept(options, schedule.options_json),
+            queue=schedule.queue,
+            schedule=schedule.name,
+            tick=tick,
+            delay=None,
+            run_at=None,
+            unique=None,
         )
         made = make_draft(schedule.type, self._new_id(), schedule.payload_json, options, templated=False)
         return made._replace(

@@ -1,0 +1,118 @@
+"""The shape of the code: what is public, what may be imported where, and what must not be written at all."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import windlass
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "windlass"
+MODULES = sorted(SOURCE.rglob("*.py"))
+PUBLIC = """
+Bound Cancel Cron Ctx DuplicateJob Entry Error Handle Handler HandlerError HandlerExists HandlerNotFound Happened Job
+JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost Limit LockHeld MoveRefused PayloadInvalid Progress
+QueueFull Reject Retention Retry SchemaMismatch SettingsError Signal Snooze Status StoreError StoreUnavailable
+TransactionRefused Unique Windlass WindlassError cron
+""".split()
+IMPURE = {
+    "aiohttp", "asyncio", "concurrent", "http", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random",
+    "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile",
+    "threading", "time", "urllib",
+}  # fmt: skip
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(windlass.__all__) == sorted(PUBLIC)
+    assert windlass.__all__ == sorted(windlass.__all__, key=lambda one: (one.lower() == one, one))
+    assert [one for one in PUBLIC if not hasattr(windlass, one)] == []
+
+
+def test_every_error_is_public() -> None:
+    from windlass.core import errors
+
+    named = {one for one, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert named <= set(windlass.__all__)
+    for one in named:
+        assert one in (errors.__doc__ or ""), f"{one} is missing from the tree in the docstring"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_every_module_says_what_lives_in_it(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert text, f"{name(path)} has no docstring"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "core").rglob("*.py")), ids=name)
+def test_the_law_is_pure(path: Path) -> None:
+    for module in imported(path):
+        top = module.split(".")[0]
+        assert top not in IMPURE, f"{name(path)} imports {module}"
+        assert top != "windlass" or module.startswith(("windlass.core", "windlass.core.")), f"{name(path)}: {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_what_must_not_be_written_is_not(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for word in (r"^\s*(import|from) (pickle|marshal|shelve)\b", r"(?<![\w.])eval\(", r"(?<![\w.])exec\(", r"yaml\.load", "innerHTML"):
+        assert not re.search(word, text, re.MULTILINE), f"{name(path)} has {word}"
+    if not name(path).startswith("src/windlass/cli/"):
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+        assert not [one.lineno for one in calls if isinstance(one.func, ast.Name) and one.func.id == "print"]
+
+
+def test_no_page_or_script_writes_html_by_hand() -> None:
+    for path in SOURCE.rglob("*"):
+        if path.suffix in (".js", ".html", ".ts"):
+            assert "innerHTML" not in path.read_text(encoding="utf-8"), name(path)
+
+
+def test_the_map_names_only_what_is_there() -> None:
+    page = ROOT / "ARCHITECTURE.md"
+    if not page.exists():
+        pytest.skip("ARCHITECTURE.md is not written yet")
+    for path in re.findall(r"`((?:src|tests|script|docs|examples|bench)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), f"ARCHITECTURE.md names {path}"
+
+
+IMPORT = """
+import sys, time
+began = time.perf_counter()
+import windlass
+took = time.perf_counter() - began
+heavy = {"typer", "rich", "asyncpg", "pymongo", "redis", "fastapi", "starlette", "uvicorn", "jinja2", "sqlalchemy"}
+print(took, ",".join(sorted(heavy & set(sys.modules))))
+"""
+
+
+@pytest.mark.xdist_group("typing")  # alone: it measures time
+def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
+    env = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(5)
+    ]
+    assert [run[1:] for run in runs] == [[]] * 5
+    assert statistics.median(float(run[0]) for run in runs) <= 0.35

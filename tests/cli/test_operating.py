@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.support import Shop
+
+NOBODY = "0190a3c4-5d6e-7f80-9123-456789abcdef"
+
+
+def status(shop: Shop, job_id: str) -> str:
+    found: str = shop.call("job", job_id, "--json").fact["status"]
+    return found
+
+
+def test_one_job_is_cancelled_retried_and_deleted(shop: Shop) -> None:
+    job_id = shop.ok("enqueue", "send")
+    assert shop.ok("cancel", job_id, "--reason", "wrong") == f"{job_id}  cancelled"
+    assert shop.call("job", job_id, "--json").fact["history"][-1]["note"] == "wrong"
+    assert shop.call("cancel", job_id).code == 5
+    assert shop.ok("retry", job_id) == f"{job_id}  queued again"
+    assert status(shop, job_id) == "queued"
+    assert shop.call("delete", job_id, "--json").fact == {
+        "id": job_id,
+        "verdict": "done",
+        "status": "queued",
+        "holder": None,
+    }
+    assert shop.call("delete", job_id).code == 4
+
+
+def test_a_retry_that_meets_a_held_key_names_the_holder(shop: Shop) -> None:
+    old = shop.ok("enqueue", "send", "--unique", "k")
+    shop.ok("cancel", old)
+    holder = shop.ok("enqueue", "send", "--unique", "k")
+    said = shop.call("retry", old)
+    assert said.code == 5
+    assert holder in said.out
+
+
+@pytest.mark.parametrize("command", ["retry", "cancel", "delete"])
+def test_a_bulk_command_needs_a_filter_and_a_word(command: str, shop: Shop) -> None:
+    shop.ok("enqueue", "send", "--in", "1h")
+    assert shop.call(command).code == 2
+    assert shop.call(command, NOBODY, "--all").code == 2
+    said = shop.process(command, "--status", "scheduled", "--store", shop.url, stdin="")
+    assert said.code == 5
+    assert f"this would {command} 1 job: add --yes" in said.err
+    assert shop.call("jobs", "--json").fact["status"] == "scheduled"
+
+
+def test_a_bulk_command_does_all_that_match_and_says_how_many(shop: Shop) -> None:
+    for number in range(7):
+        shop.ok("enqueue", "send" if number < 5 else "other")
+    assert shop.ok("cancel", "--type", "send", "--yes") == "5 jobs cancelled"
+    told = shop.call("cancel", "--all", "--yes", "--json").fact
+    assert told == {
+        "action": "cancel",
+        "matched": 7,
+        "done": 2,
+        "requested": 0,
+        "refused": 5,
+        "duplicate": 0,
+        "missing": 0,
+    }
+    assert shop.ok("retry", "--status", "cancelled", "--type", "other", "-y") == "2 jobs queued again"
+    assert shop.ok("delete", "--all", "--yes") == "7 jobs deleted"
+    assert shop.ok("delete", "--all", "--yes") == "no jobs match"
+    assert shop.call("delete", "--all", "--yes", "--json").fact["matched"] == 0
+
+
+def test_on_a_terminal_it_asks(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.ok("enqueue", "send")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    for answer, code in ((False, 5), (True, 0)):
+        monkeypatch.setattr("typer.confirm", lambda *_, answer=answer, **__: answer)
+        assert shop.call("cancel", "--all").code == code
+    assert shop.call("jobs", "--json").fact["status"] == "cancelled"
+
+
+def test_queues_are_listed_paused_and_resumed(shop: Shop) -> None:
+    assert "no queues" in shop.ok("queues")
+    shop.ok("enqueue", "send", "-q", "mail")
+    told = shop.call("queues", "--json").fact
+    assert set(told) == {"name", "paused_at", "max_depth", "depth", "depth_exact", "processing", "oldest_ms"}
+    assert (told["name"], told["depth"], told["paused_at"]) == ("mail", 1, None)
+    assert "paused" in shop.ok("queues", "pause", "mail")
+    assert shop.call("queues", "list", "--json").fact["paused_at"] is not None
+    assert "open" in shop.ok("queues", "resume", "mail")
+    assert shop.call("queues", "pause").code == 2
+    assert shop.call("queues", "empty", "mail").code == 2
+    assert shop.call("queues", "list", "nope").code == 4

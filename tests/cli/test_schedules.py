@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.cli.support import Shop
+from windlass import Windlass, cron
+from windlass.stores.contract import Schedule, WorkerInfo
+
+
+async def put(app: Windlass) -> None:
+    rule = cron("0 9 * * mon-fri", tz="America/New_York")
+    one = Schedule(
+        name="morning",
+        cron=rule,
+        type="report",
+        payload_json="{}",
+        queue="default",
+        next_tick=rule.after(await app.store.now()),
+        declared=True,
+    )
+    await app.store.schedules.put([one, replace(one, name="other", declared=False)])
+
+
+def test_schedules_are_shown_with_what_comes_next(shop: Shop) -> None:
+    assert shop.ok("schedules") == "no schedules"
+    shop.ask(put)
+    said = shop.ok("schedules")
+    assert all(
+        part in said for part in ("morning", "America/New_York", "report", "09:00", "never", "orphan", "mon-fri")
+    )
+    told = shop.call("schedules", "--json").facts
+    assert [(one["name"], one["orphan"]) for one in told] == [("morning", True), ("other", False)]
+    assert len(told[0]["next_ticks"]) == 3
+
+
+def test_a_declared_schedule_with_a_live_worker_is_no_orphan(shop: Shop) -> None:
+    async def beat(app: Windlass) -> None:
+        one = WorkerInfo(id="w", host="h", pid=1, version="1", queues=(), types=("report",), slots=1, running=0)
+        await app.store.workers.beat(one)
+
+    shop.ask(put)
+    shop.ask(beat)
+    assert shop.call("schedules", "list", "morning", "--json").fact["orphan"] is False
+
+
+def test_schedules_are_paused_resumed_and_removed(shop: Shop) -> None:
+    shop.ask(put)
+    assert "paused" in shop.ok("schedules", "pause", "morning")
+    assert shop.call("schedules", "list", "morning", "--json").fact["next_ticks"] == []
+    assert "paused" not in shop.ok("schedules", "resume", "morning")
+    assert "morning removed" in shop.ok("schedules", "remove", "morning")
+    assert shop.call("schedules", "remove", "morning").code == 4
+    assert shop.call("schedules", "pause").code == 2

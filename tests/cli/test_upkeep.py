@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tests.cli.support import Shop
+from windlass.cli.stats import By, gather
+from windlass.core.status import Status
+from windlass.stores.contract import Minute
+
+
+def test_migrate_makes_the_store_and_may_be_repeated(shop: Shop) -> None:
+    first = shop.process("migrate", "--store", "sqlite:///new.db", "--json")
+    assert first.fact["version"] >= 1
+    assert set(first.fact) == {"store", "version", "steps", "duration_ms"}
+    again = shop.process("migrate", "--store", "sqlite:///new.db")
+    assert f"is at schema version {first.fact['version']}" in again.out
+
+
+def test_a_dry_run_makes_nothing(shop: Shop) -> None:
+    said = shop.process("migrate", "--dry-run", "--store", "sqlite:///new.db")
+    assert "would be made" in said.out
+    assert not (shop.home / "new.db").exists()
+
+
+def test_the_statements_are_printed_and_not_run(shop: Shop) -> None:
+    said = shop.process("migrate", "--sql", "--store", "sqlite:///new.db", "--namespace", "mine")
+    assert "CREATE TABLE" in said.out
+    assert "mine_jobs" in said.out
+    assert not (shop.home / "new.db").exists()
+
+
+def test_prune_counts_and_leaves_what_is_young(shop: Shop) -> None:
+    shop.ok("cancel", shop.ok("enqueue", "send"))
+    assert shop.ok("prune", "--dry-run") == "0 jobs would be pruned"
+    assert shop.call("prune", "--json").fact == {"pruned": 0, "dry_run": False}
+
+
+def test_stats_count_and_measure(shop: Shop) -> None:
+    shop.ok("enqueue", "hello")
+    assert "queued 1" in shop.ok("stats")
+    assert "nothing ended" in shop.ok("stats")
+    shop.process("worker", "shop:app", "--drain")
+    said = shop.ok("stats", "--since", "1h")
+    assert "hello" in said
+    told = shop.call("stats", "--by", "queue", "--json").fact
+    assert set(told) == {"at", "since_ms", "by", "counts", "figures"}
+    [figures] = told["figures"]
+    assert (figures["queue"], figures["runs"], figures["succeeded"], figures["error_rate"]) == ("default", 1, 1, 0.0)
+    assert {"run_p50_ms", "run_p95_ms", "run_p99_ms", "wait_avg_ms", "per_minute"} <= set(figures)
+    assert shop.call("stats", "--since", "ever").code == 2
+    assert shop.call("stats", "--by", "colour").code == 2
+
+
+def test_percentiles_lie_in_the_bucket_that_holds_them() -> None:
+    now = datetime.now(UTC)
+    minutes = [
+        Minute(now, "q", "t", Status.SUCCEEDED, 3, 90, 500, 0),
+        Minute(now, "q", "t", Status.FAILED, 10, 10, 9000, 0),
+    ]
+    figures = gather(minutes, By.TYPE)["t"]
+    assert 4 <= (figures.percentile(0.5) or 0) <= 8
+    assert 512 <= (figures.percentile(0.99) or 0) <= 1024
+    assert figures.error_rate == 0.1
+    assert figures.facts(timedelta(minutes=10))["per_minute"] == 10

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import pytest
+
+from windlass.core import events
+from windlass.core.history import Happened
+from windlass.core.job import Error, Job
+from windlass.core.status import Status
+from windlass.core.transition import Transition
+from windlass.observability.logs import LOGGER, Format, describe, level_of, write_lines
+
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+JOB = Job(
+    id="j1",
+    type="send",
+    queue="mail",
+    payload_json="{}",
+    status=Status.PROCESSING,
+    priority=100,
+    run_at=NOW,
+    attempts=1,
+    max_attempts=5,
+    crashes=0,
+    max_crashes=3,
+    timeout=None,
+    created_at=NOW,
+    updated_at=NOW,
+    queued_at=NOW,
+    correlation_id="c1",
+)
+
+
+def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
+    return events.JobEnded(JOB, Transition(id="j1", token=1, to=to, happened=happened, **more), 0.5)  # type: ignore[arg-type]
+
+
+ALL: list[events.Event] = [
+    events.JobEnqueued("j1", "send", "mail", created=False),
+    events.JobStarted(JOB),
+    ended(Status.SUCCEEDED, Happened.SUCCEEDED),
+    events.ResultRefused(JOB, Transition(id="j1", token=1, to=Status.SUCCEEDED, happened=Happened.SUCCEEDED)),
+    events.JobFenced(JOB),
+    events.JobStuck(JOB, 1),
+    events.LoopBlocked(2.0, ("send",)),
+    events.WorkerStarted("w1", "sqlite:///x", (), ("send",), 20),
+    events.WorkerStopping("w1", 2, timedelta(seconds=30)),
+    events.WorkerStopped("w1", 3, 1),
+    events.ChoreDone("rescue", 2),
+    events.TickFired("morning", "2026-11-30T09:00", None),
+    events.StoreTroubled("claim", "gone"),
+    events.StoreRecovered("claim", 1.5),
+]
+
+
+@pytest.fixture(autouse=True)
+def _own_logger() -> Generator[None]:
+    yield
+    logger = logging.getLogger(LOGGER)
+    logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+
+
+def written(form: Format, *told: events.Event, level: int = logging.DEBUG) -> list[str]:
+    stream = io.StringIO()
+    listener = write_lines(stream, form, level)
+    for one in told:
+        listener(one)
+    return stream.getvalue().splitlines()
+
+
+def test_the_examples_here_are_every_event() -> None:
+    assert {type(one) for one in ALL} == set(get_args(events.Event))
+
+
+@pytest.mark.parametrize("event", ALL, ids=lambda event: type(event).__name__)
+def test_each_event_is_one_line_in_either_form(event: events.Event) -> None:
+    [text] = written("text", event)
+    [line] = written("json", event)
+    told = json.loads(line)
+    assert describe(event).event in text
+    assert told["event"] == describe(event).event
+    assert told["level"] == logging.getLevelName(level_of(event)).lower()
+
+
+def test_the_default_level_leaves_out_what_comes_too_often() -> None:
+    lines = written("json", *ALL, events.ChoreDone("promote", 3), level=logging.INFO)
+    told = [json.loads(line)["event"] for line in lines]
+    assert "enqueued" not in told
+    assert "promoted" not in told
+    assert "started" in told
+    assert "rescued" in told
+
+
+def test_failures_stand_out_and_carry_their_error() -> None:
+    error = Error(type="ValueError", message="no good")
+    again = ended(Status.RETRYING, Happened.RETRYING, error=error, delay=timedelta(seconds=2))
+    gone = ended(Status.FAILED, Happened.FAILED, error=error)
+    first, second = (json.loads(line) for line in written("json", again, gone))
+    assert (first["level"], first["again_in_ms"], first["error"]["type"]) == ("warning", 2000, "ValueError")
+    assert (second["level"], second["event"], second["correlation"]) == ("error", "failed", "c1")
+    assert "ValueError: no good (again in 2.0 s)" in written("text", again)[0]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_content_cannot_forge_a_line(form: Format) -> None:
+    error = Error(type="E", message="x\n00:00:00 info forged\r\x1b[2J\u202e\u2028end")
+    lines = written(form, ended(Status.FAILED, Happened.FAILED, error=error))
+    assert len(lines) == 1
+    assert not any(one in lines[0] for one in "\x1b\r\u202e\u2028")
+
+
+def test_other_records_of_the_logger_are_lines_too() -> None:
+    stream = io.StringIO()
+    write_lines(stream, "json")
+    try:
+        raise ValueError("inside")
+    except ValueError:
+        logging.getLogger("windlass.sub").exception("went %s", "wrong")
+    told = json.loads(stream.getvalue())
+    assert (told["event"], told["message"]) == ("log", "went wrong")
+    assert "ValueError: inside" in told["traceback"]
