@@ -14,7 +14,7 @@ from hypothesis import settings
 from tests.contract.places import STORES, Place, open_place
 from windlass.stores.contract import Store
 
-# Stateful tests run a quarter of the examples (tests/contract/test_model.py).
+# Stateful tests run half of the examples (tests/contract/test_model.py).
 settings.register_profile("dev", max_examples=100, stateful_step_count=30, deadline=None)
 settings.register_profile("ci", max_examples=400, stateful_step_count=50, deadline=None, print_blob=True)
 settings.register_profile("nightly", max_examples=4_000, stateful_step_count=60, deadline=None, print_blob=True)

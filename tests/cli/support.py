@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -107,6 +108,29 @@ class Shop:
             check=False,
         )
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def terminal(self, *words: str, typed: str = "", env: Mapping[str, str] | None = None) -> Said:
+        """A command on a terminal of its own; what it prints is all in `out`."""
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "windlass", "--store", self.url, *words],
+            cwd=self.home,
+            env=self.environment({"TERM": "xterm-256color", "COLUMNS": "160", **(env or {})}),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        printed = b""
+        try:
+            while some := os.read(ours, 65536):
+                printed += some
+        except OSError:  # how a terminal says on Linux that its last program has ended
+            pass
+        finally:
+            os.close(ours)
+        return Said(child.wait(10), printed.decode(errors="replace"), "")
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """A command that goes on; what it prints goes to `self.log`."""

@@ -59,8 +59,8 @@ def test_jobs_of_another_time(shop: Shop) -> None:
 @pytest.mark.parametrize("kind", ["limit", "running_key"])
 def test_a_blocked_job_names_its_holder(kind: str, shop: Shop) -> None:
     async def fill(app: Windlass) -> tuple[str, str]:
-        asked: dict[str, object] = {"limit": Limit("acme", 1)} if kind == "limit" else {"unique": Unique(running="r")}
-        ids = [(await app.enqueue("noop", {}, **asked)).id for _ in range(2)]  # type: ignore[arg-type]
+        limit, unique = (Limit("acme", 1), None) if kind == "limit" else (None, Unique(running="r"))
+        ids = [(await app.enqueue("noop", {}, limit=limit, unique=unique)).id for _ in range(2)]
         await app.store.jobs.claim(want(10))
         return ids[0], ids[1]
 

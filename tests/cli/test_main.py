@@ -37,7 +37,8 @@ def test_without_a_command_it_shows_help_and_fails(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    "words", [["nope"], ["jobs", "--nope"], ["job"], ["jobs", "--limit", "x"], ["worker", "--lease"]]
+    "words",
+    [["nope"], ["jobs", "--nope"], ["job"], ["jobs", "--limit", "x"], ["worker", "--lease"], ["jobs", "--store"]],
 )
 def test_a_usage_error_is_one_line_and_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words) == 2

@@ -68,13 +68,13 @@ def test_a_bulk_command_does_all_that_match_and_says_how_many(shop: Shop) -> Non
     assert shop.call("delete", "--all", "--yes", "--json").fact["matched"] == 0
 
 
-def test_on_a_terminal_it_asks(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("typed", "code", "status"), [("n\n", 5, "queued"), ("y\n", 0, "cancelled")])
+def test_on_a_terminal_it_asks(typed: str, code: int, status: str, shop: Shop) -> None:
     shop.ok("enqueue", "send")
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    for answer, code in ((False, 5), (True, 0)):
-        monkeypatch.setattr("typer.confirm", lambda *_, answer=answer, **__: answer)
-        assert shop.call("cancel", "--all").code == code
-    assert shop.call("jobs", "--json").fact["status"] == "cancelled"
+    said = shop.terminal("cancel", "--all", typed=typed)
+    assert said.code == code, said
+    assert "cancel 1 job? [y/N]" in said.out
+    assert shop.call("jobs", "--json").fact["status"] == status
 
 
 def test_queues_are_listed_paused_and_resumed(shop: Shop) -> None:

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from tests.cli.support import Shop
 from windlass.cli.output import EXIT_CODES, REFUSED, Screen, exit_code
 from windlass.core import errors
 
@@ -30,13 +31,16 @@ def test_markup_in_content_is_only_text(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "[bold red]x[/] :smile:\n"
 
 
-def test_on_a_terminal_markup_in_content_is_still_only_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    Screen().table(("id", "text"), [("failed", "[bold]x[/bold] :smile: \x1b]0;title\x07")])
-    assert "[bold]x[/bold] :smile: \ufffd]0;title\ufffd" in capsys.readouterr().out
+def test_a_terminal_gets_colour_unless_it_is_not_wanted(shop: Shop) -> None:
+    job_id = shop.ok("enqueue", "send", "--entity", "[bold]x[/bold]:1", '{"text": "[red]y[/red] \\u001b]0;t\\u0007"}')
+    shop.ok("cancel", job_id)
+    colourful = shop.terminal("jobs").out
+    assert "\x1b[" in colourful
+    assert "[bold]x[/bold]:1" in colourful
+    assert "[red]y[/red]" in shop.terminal("job", job_id).out
+    for plain in (shop.terminal("jobs", "--no-color"), shop.terminal("jobs", env={"NO_COLOR": "1"})):
+        assert "cancelled" in plain.out
+        assert "\x1b" not in plain.out
 
 
 def test_quiet_and_json_leave_out_the_talk(capsys: pytest.CaptureFixture[str]) -> None:

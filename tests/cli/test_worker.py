@@ -43,7 +43,7 @@ def test_draining_runs_what_is_due_and_ends(shop: Shop) -> None:
     said = shop.process("worker", "shop:app", "--drain", "--log-format", "json")
     assert said.code == 0, said
     told = said.facts
-    assert [one["event"] for one in told][0] == "ready"
+    assert told[0]["event"] == "ready"
     assert {one["job"] for one in told if one["event"] == "succeeded"} == set(ids)
     assert told[-1]["event"] == "stopped"
     assert shop.call("job", later, "--json").fact["status"] == "scheduled"

@@ -128,16 +128,17 @@ async def test_jobs_are_found_by_what_they_are_about(app: Windlass) -> None:
 
     assert ids(await app.jobs.about("order", 1)) == [first.id]
     assert ids(await app.jobs.of(correlation="c")) == [first.id, second.id]
-    for search, expected in (
+    searches: tuple[tuple[dict[str, Any], list[str]], ...] = (
         ({"user": "u2"}, [second.id]),
         ({"queue": "vip"}, [second.id]),
         ({"entity": ("order", "2")}, [second.id]),
         ({"status": "queued"}, [second.id, first.id]),
         ({"status": Status.FAILED}, []),
         ({"type": "send", "user": "u1"}, [first.id]),
-    ):
-        assert ids((await app.jobs.find(**search)).jobs) == expected  # type: ignore[arg-type]
-        assert (await app.jobs.count(**search)).n == len(expected)  # type: ignore[arg-type]
+    )
+    for search, expected in searches:
+        assert ids((await app.jobs.find(**search)).jobs) == expected
+        assert (await app.jobs.count(**search)).n == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,13 @@ async def test_a_replay_is_a_new_job_that_names_the_old_and_keeps_its_limit(app:
     job, was = await new.job(), await old.job()
     assert (new.created, job.replay_of, job.payload) == (True, old.id, was.payload)
     assert (job.limit_key, job.limit, job.unique_queued) == ("mailer", 2, "k")
-    assert (job.user_id, job.entity_name, job.entity_id, job.tags, job.metadata) == ("u1", "order", "1", ("t",), {"a": 1})
+    assert (job.user_id, job.entity_name, job.entity_id, job.tags, job.metadata) == (
+        "u1",
+        "order",
+        "1",
+        ("t",),
+        {"a": 1},
+    )
     assert (await app.jobs.replay(old.id)).id == new.id, "its key is held by the first replay"
 
 
@@ -217,7 +224,11 @@ async def test_queues_are_listed_paused_and_resumed(app: Windlass) -> None:
     await send.using(queue="vip").enqueue(2)
     await app.queues.pause("vip", "empty")
     listed = {one.name: one for one in await app.queues.list()}
-    assert {name: one.paused_at is not None for name, one in listed.items()} == {"mail": False, "vip": True, "empty": True}
+    assert {name: one.paused_at is not None for name, one in listed.items()} == {
+        "mail": False,
+        "vip": True,
+        "empty": True,
+    }
     assert (listed["vip"].depth.n, listed["mail"].processing.n) == (1, 0)
     await app.queues.resume("vip")
     assert all(one.paused_at is None for one in await app.queues.list() if one.name == "vip")

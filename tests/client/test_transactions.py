@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,11 +18,15 @@ from windlass import QueueFull, SchemaMismatch, TransactionRefused, Windlass
 MODES = ["autocommit", "legacy", "immediate", "since 3.12"]
 
 
+NEWER: dict[str, Any] = {"autocommit": False}  # since Python 3.12
+
+
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     if mode == "since 3.12":
-        if sys.version_info < (3, 12):
+        if not hasattr(sqlite3.Connection, "autocommit"):
             pytest.skip("autocommit= came with Python 3.12")
-        return sqlite3.connect(path, autocommit=False)
+        newer: sqlite3.Connection = sqlite3.connect(path, **NEWER)
+        return newer
     level: Any = {"autocommit": None, "legacy": "", "immediate": "IMMEDIATE"}[mode]
     connection = sqlite3.connect(path, isolation_level=level)
     if level is None:
@@ -44,12 +47,18 @@ def conn(request: pytest.FixtureRequest, app: Windlass, path: Path) -> Iterator[
         yield connection
 
 
+def shout(raw: bytes) -> str:
+    return raw.decode().upper()
+
+
 async def count(app: Windlass) -> int:
     return (await app.jobs.count()).n
 
 
 @pytest.mark.parametrize("how", ["commit", "rollback"])
-async def test_a_job_comes_and_goes_with_the_callers_own_writes(app: Windlass, conn: sqlite3.Connection, how: str) -> None:
+async def test_a_job_comes_and_goes_with_the_callers_own_writes(
+    app: Windlass, conn: sqlite3.Connection, how: str
+) -> None:
     send = define(app)
     conn.execute("INSERT INTO orders VALUES (1)")
     handle = await send.using(tx=conn).enqueue(1)
@@ -117,7 +126,7 @@ async def test_a_connection_that_reads_rows_its_own_way_is_served_and_left_so(
     def by_name(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
         return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
 
-    for rows, text in ((sqlite3.Row, bytes), (by_name, bytes), (None, lambda raw: raw.decode().upper())):
+    for rows, text in ((sqlite3.Row, bytes), (by_name, bytes), (None, shout)):
         conn.row_factory, conn.text_factory = rows, text
         twin = await send.using(unique="k", tx=conn).enqueue(2)
         same = await send.using(idempotent=True, tx=conn).enqueue(1)

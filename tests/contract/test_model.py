@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from tests.contract.invariants import check, orphans
@@ -36,7 +36,7 @@ from windlass.stores.contract import Action, Created, Lease, Report, Retention, 
 T = TypeVar("T")
 SLOW = Retry(5, base=3600, cap=3600, jitter=False)
 NOTHING_KEPT = Retention(succeeded=timedelta(0), failed=timedelta(0), cancelled=timedelta(0))
-OUTCOMES: list[Outcome] = [
+ENDS: list[Outcome] = [
     Succeeded("1"),
     Failed(BOOM, after=HOUR),
     Failed(BOOM, after=INSTANT),
@@ -51,8 +51,11 @@ OUTCOMES: list[Outcome] = [
 # line that an ending frees in the same step.
 UNIQUES = [Unique("k", "k"), Unique(running="k"), Unique("q", "k"), Unique("l", "l"), Unique(queued="w")]
 LIMITS = [Limit("one", 1), Limit("two", 2)]
+Kind: TypeAlias = dict[str, Any]
+KINDS: list[Kind] = [{}, *[{"unique": unique} for unique in UNIQUES], *[{"limit": limit} for limit in LIMITS]]
+OUTCOMES = st.sampled_from(ENDS)
 QUEUES = st.sampled_from(["a", "b"])
-ALLOWANCES = st.sampled_from([None, None, {"a": 1}, {"a": 2, "b": 1}, {"b": 5, "c": 5}])
+ALLOWANCES = st.sampled_from([None, None, None, {"a": 1}, {"a": 2, "b": 1}, {"b": 5, "c": 5}])
 
 
 class Machine(RuleBasedStateMachine):
@@ -88,6 +91,10 @@ class Machine(RuleBasedStateMachine):
         assert self.run(self.store.jobs.insert([one])) == [expected]
         return one.id
 
+    @initialize(target=ids, some=st.lists(st.sampled_from(KINDS), min_size=4, max_size=8))
+    def begin(self, some: list[Kind]) -> MultipleResults[str]:
+        return multiple(*[self.insert(draft(queue="a", **kind)) for kind in some])
+
     @rule(
         target=ids,
         queue=QUEUES,
@@ -114,31 +121,54 @@ class Machine(RuleBasedStateMachine):
         if row is not None:
             assert self.run(self.store.jobs.insert([row.draft])) == [Created(id_)]
 
-    @rule(target=leases, n=st.integers(1, 4), lease=st.sampled_from([LONG, LONG, INSTANT]), queues=ALLOWANCES)
-    def claim(self, n: int, lease: timedelta, queues: dict[str, int] | None) -> MultipleResults[Job]:
+    def take(self, n: int, lease: timedelta = LONG, queues: dict[str, int] | None = None) -> list[Job]:
         jobs = [job for job in self.run(self.store.views.get(list(self.model.rows))) if job]
         order = [job.id for job in sorted(jobs, key=lambda job: (job.priority, job.run_at, job.id))]
         expected = self.model.claim(order, n, queues, expired=lease == INSTANT)
         claimed = self.run(self.store.jobs.claim(want(n, lease=lease, queues=queues)))
         assert [job.id for job in claimed] == expected
-        return multiple(*claimed)
+        return claimed
 
-    @rule(job=leases, outcome=st.sampled_from(OUTCOMES))
-    def settle(self, job: Job, outcome: Outcome) -> None:
-        transition = decide(job, outcome, SLOW)
-        expected = self.model.apply(transition, due=transition.delay == INSTANT)
-        assert self.run(self.store.jobs.apply([transition])) == [expected]
+    def apply(self, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
+        transitions = [decide(job, outcome, SLOW) for job, outcome in zip(jobs, outcomes, strict=False)]
+        expected = [self.model.apply(one, due=one.delay == INSTANT) for one in transitions]
+        assert self.run(self.store.jobs.apply(transitions)) == expected
 
-    @rule(job=leases, outcome=st.sampled_from(OUTCOMES), off=st.sampled_from([-1, 1, 2]))
-    def settle_with_another_token(self, job: Job, outcome: Outcome, off: int) -> None:
-        row = self.model.rows.get(job.id)
-        if row is not None and row.token != job.lease_token + off:
-            self.settle_wrongly(job._replace(lease_token=job.lease_token + off), outcome)
+    @rule(target=leases, n=st.integers(1, 5), lease=st.sampled_from([LONG, LONG, INSTANT]), queues=ALLOWANCES)
+    def claim(self, n: int, lease: timedelta, queues: dict[str, int] | None) -> MultipleResults[Job]:
+        return multiple(*self.take(n, lease, queues))
 
-    def settle_wrongly(self, job: Job, outcome: Outcome) -> None:
-        transition = decide(job, outcome, SLOW)
-        assert self.model.apply(transition, due=False) is Verdict.STALE
-        assert self.run(self.store.jobs.apply([transition])) == [Verdict.STALE]
+    @rule(target=leases, outcomes=st.lists(OUTCOMES, min_size=1, max_size=3))
+    def work(self, outcomes: list[Outcome]) -> MultipleResults[Job]:
+        jobs = self.take(len(outcomes))
+        self.apply(jobs, outcomes)
+        return multiple(*jobs)
+
+    @rule(target=leases, n=st.integers(1, 3))
+    def lose(self, n: int) -> MultipleResults[Job]:
+        jobs = self.take(n, INSTANT)
+        self.rescue(100)
+        return multiple(*jobs)
+
+    @rule(jobs=st.lists(leases, min_size=1, max_size=3), outcomes=st.lists(OUTCOMES, min_size=3, max_size=3))
+    def settle(self, jobs: list[Job], outcomes: list[Outcome]) -> None:
+        self.apply(list({job.id: job for job in jobs}.values()), outcomes)
+
+    @rule(which=st.integers(0, 9), outcome=OUTCOMES, off=st.sampled_from([0, 0, 0, -1, 1]))
+    def settle_what_runs(self, which: int, outcome: Outcome, off: int) -> None:
+        for job in self.running(which):
+            self.apply([job._replace(lease_token=job.lease_token + off)], [outcome])
+
+    @rule(which=st.integers(0, 9), outcome=OUTCOMES)
+    def settle_what_was_asked_to_stop(self, which: int, outcome: Outcome) -> None:
+        for job in self.running(which):
+            self.operate(job.id, Action.CANCEL)
+            self.apply([job], [outcome])
+
+    def running(self, which: int) -> list[Job]:
+        """One of the jobs that run, if any does."""
+        ids = [id_ for id_, row in self.model.rows.items() if row.status is Status.PROCESSING]
+        return [self.run(get(self.store, ids[which % len(ids)]))] if ids else []
 
     @rule(job=leases, lease=st.sampled_from([LONG, INSTANT]))
     def extend(self, job: Job, lease: timedelta) -> None:
@@ -199,14 +229,12 @@ class Machine(RuleBasedStateMachine):
             del self.model.rows[id_]
 
     @rule(queue=QUEUES)
-    def pause(self, queue: str) -> None:
-        self.run(self.store.queues.pause([queue]))
-        self.model.paused.add(queue)
-
-    @rule(queue=QUEUES)
-    def resume(self, queue: str) -> None:
-        self.run(self.store.queues.resume([queue]))
-        self.model.paused.discard(queue)
+    def pause_or_resume(self, queue: str) -> None:
+        if queue in self.model.paused:
+            self.run(self.store.queues.resume([queue]))
+        else:
+            self.run(self.store.queues.pause([queue]))
+        self.model.paused ^= {queue}
 
     @invariant()
     def the_store_is_as_the_model(self) -> None:
@@ -237,7 +265,7 @@ def moves(told: list[Happened]) -> list[Happened]:
 def test_a_store_does_what_the_model_does(name: str) -> None:
     profile = settings()
     fewer = settings(
-        max_examples=max(1, profile.max_examples // 4),
+        max_examples=max(1, profile.max_examples // 2),
         phases=set(profile.phases) - {Phase.explain},  # it takes minutes and tells little of a sequence
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )

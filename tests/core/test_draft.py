@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.making import NOON
-from windlass.core.draft import Options, as_priority, check_id, make_id
+from windlass.core.draft import Options, as_priority, check_id, kept_options, make_id, with_kept
 from windlass.core.errors import PayloadInvalid, SettingsError
 from windlass.core.handler import make_draft
 from windlass.core.limit import Limit
@@ -26,6 +26,12 @@ class Nowhere(tzinfo):
     """A zone that does not know its offset, which makes a datetime naive although it has a zone."""
 
     def utcoffset(self, dt: datetime | None, /) -> timedelta | None:
+        return None
+
+    def dst(self, dt: datetime | None, /) -> timedelta | None:
+        return None
+
+    def tzname(self, dt: datetime | None, /) -> str | None:
         return None
 
 
@@ -119,7 +125,7 @@ ACCEPTED: list[dict[str, Any]] = [
     {"max_attempts": 1},
     {"max_crashes": 2**31 - 1},
     {"timeout": None},
-    {"timeout": timedelta(microseconds=1)},
+    {"timeout": timedelta(milliseconds=1)},
     {"delay": timedelta(0)},
     {"delay": timedelta(days=36_500)},
     {"run_at": NOON},
@@ -152,7 +158,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_attempts": -1}, r"max_attempts is -1"),
     ({"max_attempts": 10**5000}, r"max_attempts is <int>: expected"),
     ({"max_crashes": 0}, r"max_crashes is 0: expected a whole number from 1"),
-    ({"timeout": timedelta(0)}, r"timeout is 0: expected more than 0 seconds, or None for no timeout"),
+    ({"timeout": timedelta(0)}, r"timeout is 0:00:00: expected at least a millisecond, or None for no timeout"),
+    ({"timeout": timedelta(microseconds=999)}, r"timeout is 0:00:00.000999: expected at least a millisecond"),
     ({"timeout": timedelta(-1)}, r"timeout is .*: expected a timedelta from 0"),
     ({"timeout": 30}, r"timeout is 30: expected a timedelta"),
     ({"delay": timedelta(seconds=-1)}, r"delay is .*: expected a timedelta from 0 to 100 years"),
@@ -191,6 +198,42 @@ def test_options_no_store_could_keep_are_refused_with_what_was_found(options: di
 def test_options_are_checked_again_when_they_are_changed() -> None:
     with pytest.raises(SettingsError, match=r"max_attempts is 0"):
         replace(Options(), max_attempts=0)
+
+
+# what a schedule keeps
+
+kept = st.fixed_dictionaries(
+    {},
+    optional={
+        "priority": st.integers(-99, 99),
+        "max_attempts": st.integers(1, 99),
+        "max_crashes": st.integers(1, 99),
+        "timeout": st.none() | st.integers(1, 10**9).map(lambda ms: timedelta(milliseconds=ms)),
+        "tags": st.lists(st.sampled_from(["a", "b", "ü"])).map(tuple),
+        "user_id": st.none() | st.sampled_from(["u1", "ü"]),
+        "entity_name": st.just("order"),
+        "metadata_json": st.just('{"a":1}'),
+    },
+)
+
+
+@given(kept, kept)
+def test_the_options_a_schedule_keeps_come_back_over_those_of_its_handler(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert with_kept(Options(**other), kept_options(Options(**one))) == Options(**one)
+
+
+def test_a_schedule_keeps_neither_keys_nor_times() -> None:
+    own = Options(queue="mail", limit=Limit("l"), unique=Unique.of("u"))
+    found = with_kept(own, kept_options(Options(queue="vip", delay=timedelta(1), schedule="s", limit=Limit("m"))))
+    assert found == own
+
+
+def test_what_a_schedule_did_not_keep_is_as_the_handler_declares_it() -> None:
+    own = Options(priority=7, timeout=timedelta(seconds=5), tags=("a",))
+    assert with_kept(own, "{}") == own
+    assert with_kept(own, '{"priority":50}') == replace(own, priority=50)
 
 
 # drafts

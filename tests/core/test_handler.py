@@ -394,7 +394,7 @@ class HalfTyped(Many[D, None]):
 NOWHERE: Any = "Nowhere"
 
 
-class Quoted(Handler[NOWHERE, None]):  # type: ignore[valid-type,misc]
+class Quoted(Handler[NOWHERE, None]):
     def perform(self, data: Any) -> None: ...
 
 

@@ -6,9 +6,7 @@ import sqlite3
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from typing_extensions import assert_type
+from typing import Any, assert_type
 
 from windlass import (
     Bound,

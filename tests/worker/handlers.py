@@ -146,7 +146,8 @@ RAISED: dict[str, Callable[[], BaseException]] = {
 
 @jobs.job(process=True, retry=ONCE)
 def throw(what: str) -> None:
-    raise RAISED[what]()
+    error = RAISED[what]()
+    raise error
 
 
 def _cyclic() -> list[Any]:
@@ -182,14 +183,14 @@ def in_mode(app: Windlass, job: JobFunction[Any, Any], mode: str) -> JobFunction
     declaration = job.declaration
     function: Callable[..., Any] = declaration.call
     if mode == "coroutine":
-        function = _as_coroutine(function)
+        function = as_coroutine(function)
     decorated: JobFunction[Any, Any] = app.job(
         name=declaration.name, process=mode == "process", retry=declaration.policy
     )(function)
     return decorated
 
 
-def _as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+def as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)

@@ -63,6 +63,7 @@ async def test_a_limit_holds_across_workers(app: Windlass) -> None:
     crowd = Crowd(app, limit=Limit("crowd", 2))
     await app.enqueue_many(crowd.job.bind("a") for _ in range(20))
     async with working(app), working(app):
+
         async def done() -> bool:
             return (await app.jobs.count(status="succeeded")).n == 20
 
@@ -197,7 +198,13 @@ async def test_jobs_run_by_priority_then_time_then_order(app: Windlass) -> None:
     async def note(name: str) -> None:
         order.append(name)
 
-    for name, priority in (("low", "low"), ("first", "normal"), ("second", "normal"), ("critical", "critical"), ("7", 7)):
+    for name, priority in (
+        ("low", "low"),
+        ("first", "normal"),
+        ("second", "normal"),
+        ("critical", "critical"),
+        ("7", 7),
+    ):
         await note.using(priority=priority).enqueue(name)
     await drain(app, concurrency=1)
     assert order == ["7", "critical", "first", "second", "low"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(40)
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None, None, None]:
     """Another process's endless write transaction, as far as SQLite can tell."""
     with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -151,7 +151,8 @@ async def test_a_job_that_kills_worker_after_worker_ends_in_failed(app: Windlass
     for turn in range(2):
         [_] = await app.store.jobs.claim(want(worker=f"dead/{turn}", types={"poison"}, lease=INSTANT))
         async with working(app, exclude=["poison"]):
-            job = await until_status(handle, Status.QUEUED, Status.FAILED)
+            await until_status(handle, Status.QUEUED, Status.FAILED)
+    job = await handle.job()
     assert (job.status, job.crashes) == (Status.FAILED, 2)
     assert job.error is not None
     assert "presumed dead" in job.error.message

@@ -38,7 +38,7 @@ async def test_each_kind_of_handler_runs_where_it_should(app: Windlass) -> None:
     places: dict[str, Any] = {}
     for mode in MODES:
         other = handlers.jobs.job(name=f"where-{mode}-{id(app)}", process=True)(handlers.where.declaration.call)
-        function = other.declaration.call if mode != "coroutine" else handlers._as_coroutine(other.declaration.call)
+        function = other.declaration.call if mode != "coroutine" else handlers.as_coroutine(other.declaration.call)
         job = app.job(name=f"where_{mode}", process=mode == "process")(function)
         async with working(app):
             places[mode] = await (await job.enqueue()).result(timeout=15)
@@ -81,7 +81,7 @@ async def test_an_exception_is_kept_as_text_and_tried_again_until_attempts_are_s
     assert (job.status, job.attempts, job.max_attempts, job.crashes) == (Status.FAILED, 3, 3, 0)
     assert job.error is not None
     assert (job.error.type, job.error.message) == ("RuntimeError", "boom")
-    assert 'raise RuntimeError(message)' in (job.error.traceback or "")
+    assert "raise RuntimeError(message)" in (job.error.traceback or "")
     told = [entry.happened for entry in await handle.history()]
     assert told.count(Happened.RETRYING) == 2
 

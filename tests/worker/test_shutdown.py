@@ -147,9 +147,9 @@ async def test_jobs_claimed_while_the_stop_came_are_handed_back_unrun(app: Windl
 
 async def test_leaving_by_an_error_hands_back_like_any_stop(app: Windlass) -> None:
     gate = Gate(app)
+    handle = await gate.job.enqueue()
     with pytest.raises(RuntimeError, match="user"):
         async with working(app, grace=ms(10)):
-            handle = await gate.job.enqueue()
             await gate.begun.acquire()
             raise RuntimeError("user")
     assert (await until_status(handle, Status.QUEUED)).attempts == 0

@@ -81,8 +81,8 @@ async def test_a_process_past_its_timeout_is_killed(app: Windlass, tmp_path: Pat
 async def test_to_make_a_process_does_not_count_as_the_jobs_own_time(app: Windlass) -> None:
     double = in_mode(app, handlers.double, "process")
     async with working(app):
-        # Three processes are made at once, which takes longer than any of these jobs may.
-        handles = await app.enqueue_many(double.using(timeout=1.5).bind(n) for n in range(3))
+        # Three processes are made at once, which takes much longer than any of these jobs may.
+        handles = await app.enqueue_many(double.using(timeout=0.2).bind(n) for n in range(3))
         assert [await one.result(30) for one in handles] == [0, 2, 4]
     assert {(await one.job()).attempts for one in handles} == {1}
 

@@ -49,8 +49,11 @@ def jobs(
 
     async def work(desk: Desk) -> None:
         page = await desk.app.jobs.find(limit=limit, after=after, **wanted)
-        total = await desk.app.jobs.count(**wanted)
-        _show_page(desk, page, count(total))
+        if desk.screen.as_json:
+            for one in page.jobs:
+                desk.screen.fact(job_facts(one))
+        else:
+            _show_page(desk, page, count(await desk.app.jobs.count(**wanted)))
 
     at_desk(ctx, work)
 
@@ -127,10 +130,6 @@ def _worker_row(one: WorkerInfo, now: datetime) -> tuple[object, ...]:
 
 def _show_page(desk: Desk, page: Page, total: str) -> None:
     screen = desk.screen
-    if screen.as_json:
-        for one in page.jobs:
-            screen.fact(job_facts(one))
-        return
     if not page.jobs:
         screen.say("no jobs match")
         return

@@ -85,7 +85,10 @@ def hoist(argv: Sequence[str]) -> list[str]:
         if word == "--":
             rest += [word, *words]
         elif word in _TAKES_VALUE:
-            shared += [word, *(next(words, None) or "",)]
+            value = next(words, None)
+            if value is None:
+                return [word]  # alone, so that the parser says what is missing
+            shared += [word, value]
         elif word in _FLAGS or word.partition("=")[0] in _TAKES_VALUE:
             shared.append(word)
         else:

@@ -23,7 +23,7 @@ def duration(text: str, of: str) -> timedelta:
     """`30s`, `500ms`, `5m`, `1h30m`, `2d`; a bare number is seconds."""
     place, seconds = 0, 0.0
     while place < len(text) and (found := _DURATION.match(text, place)):
-        if found[2] is None and found.end() != len(text):
+        if found[2] is None and found[0] != text:  # a bare number beside others: of what unit?
             break
         seconds += float(found[1]) * _UNITS[found[2] or "s"]
         place = found.end()

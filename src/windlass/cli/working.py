@@ -16,10 +16,12 @@ from windlass.cli.banner import show_banner
 from windlass.cli.desk import Globals, globals_of, run_async, the_app
 from windlass.cli.output import OK, USAGE, Stop
 from windlass.cli.words import duration, maybe_duration, queues
-from windlass.observability.logs import write_lines
+from windlass.observability.logs import LOGGER, write_lines
 from windlass.settings import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from windlass.app import Windlass
     from windlass.worker.worker import Worker
 
@@ -143,9 +145,9 @@ def dev(
     arguments += [] if concurrency is None else ["--concurrency", str(concurrency)]
     spec = _spec(app, given)
     duration(grace, "--grace")
-    screen = given.screen
     command = _command(given, [spec, *arguments])
-    code = run_async(Reloader(command, os.getcwd(), screen.say).run())  # noqa: PTH109  # watched as text
+    tell = _teller(given, log_format)
+    code = run_async(Reloader(command, os.getcwd(), tell).run())  # noqa: PTH109  # watched as text
     raise Stop(code)
 
 
@@ -215,16 +217,22 @@ def _supervise(given: Globals, wanted: Wanted, processes: int) -> None:
 
     app = the_app(given, wanted.spec)
     made = _worker(app, wanted)
-    screen = given.screen
 
     async def banner() -> None:
         async with app:
-            show_banner(screen, app, made, processes)
+            show_banner(given.screen, app, made, processes)
 
     if wanted.log_format is LogFormat.TEXT and not given.quiet:
         run_async(banner())
     command = _command(given, [wanted.spec, *_arguments(wanted)])
-    raise Stop(run_async(Supervisor(command, processes, screen.say, recycled=RECYCLED).run()))
+    tell = _teller(given, wanted.log_format)
+    raise Stop(run_async(Supervisor(command, processes, tell, recycled=RECYCLED).run()))
+
+
+def _teller(given: Globals, form: LogFormat) -> Callable[[str], None]:
+    """How a parent of workers tells of them: in the same form as they tell of themselves."""
+    write_lines(sys.stdout, "json" if given.as_json else form.value)
+    return logging.getLogger(f"{LOGGER}.supervisor").warning
 
 
 def _command(given: Globals, arguments: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(hours=1)
 _INT32 = 2**31 - 1
 _TAGS = 32
+_MILLISECOND = timedelta(milliseconds=1)  # what the stores count time in
 _TRACE = 1024  # a W3C trace parent and state
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CONTEXT = ("correlation_id", "user_id", "entity_name", "entity_id", "schedule", "parent_id", "replay_of")
@@ -64,8 +65,8 @@ class Options:
         _whole(self.max_crashes, "max_crashes", 1, _INT32)
         for of in ("timeout", "delay", "longest_wait", "idempotency_window"):
             _span(getattr(self, of), of)
-        if self.timeout == timedelta(0):
-            raise SettingsError("timeout is 0: expected more than 0 seconds, or None for no timeout")
+        if self.timeout is not None and self.timeout < _MILLISECOND:
+            raise SettingsError(f"timeout is {self.timeout}: expected at least a millisecond, or None for no timeout")
         if self.delay is not None and self.run_at is not None:
             raise SettingsError("both delay and at were given: choose one")
         _instant(self.run_at, "at")
@@ -113,7 +114,7 @@ _KEPT = (
 def kept_options(options: Options) -> str:
     """The options a schedule keeps for its jobs, as JSON text; its queue it keeps apart, keys and times it has none."""
     kept: dict[str, object] = {name: getattr(options, name) for name in _KEPT}
-    kept["timeout_ms"] = None if options.timeout is None else options.timeout // timedelta(milliseconds=1)
+    kept["timeout_ms"] = None if options.timeout is None else options.timeout // _MILLISECOND
     kept["tags"] = list(options.tags)
     return json.dumps(kept, sort_keys=True)
 

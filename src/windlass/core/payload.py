@@ -323,6 +323,8 @@ class _Result:
     def encode(self, value: Any) -> str:
         if type(value) not in self._exact:
             value = self._plain(value)
+        elif value is None:
+            return "null"
         return _written(value, self._of)
 
     def _plain(self, value: Any) -> Any:
@@ -354,8 +356,8 @@ class _Form:
                 f"the annotations of handler {name} cannot be used: {_unusable(fields)};"
                 " use JSON types, dataclasses, pydantic models, datetimes, UUIDs or enums"
             ) from None
-        # Without the adapter in between: these run once per job. The adapter's own serializer knows the settings only of
-        # models and dataclasses, not of the members at the top.
+        # Without the adapter in between: these run once per job. The adapter's own serializer follows the settings
+        # only inside models and dataclasses, not for the members at the top.
         self._validator = adapter.validator
         self._serializer = SchemaSerializer(adapter.core_schema, _core_config)
         self._delicate = _is_delicate(adapter.core_schema, checked)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.stores.sqlite.conftest import engine_of
 from tests.support.drafts import draft, want
 from windlass.core.status import Status
 from windlass.stores.contract import Filter
@@ -19,7 +20,7 @@ class Traced:
     """The statements a store runs, with their values filled in, as SQLite itself reports them."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self.engine = store._engine
+        self.engine = engine_of(store)
         self.seen: list[str] = []
 
     async def during(self, call: Callable[[], Any]) -> list[str]:
@@ -41,7 +42,9 @@ class Traced:
 
 @pytest.fixture
 async def traced(file: SqliteStore) -> Traced:
-    drafts = [draft(user_id=f"u{n % 5}", entity_name="order", entity_id=str(n), correlation_id=str(n)) for n in range(50)]
+    drafts = [
+        draft(user_id=f"u{n % 5}", entity_name="order", entity_id=str(n), correlation_id=str(n)) for n in range(50)
+    ]
     await file.jobs.insert([*drafts, *(draft(delay=timedelta(hours=1)) for _ in range(20))])
     return Traced(file)
 

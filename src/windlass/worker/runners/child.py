@@ -88,6 +88,7 @@ def _run(told: dict[str, Any], send: Callable[[dict[str, Any]], None], cancelled
         declaration = _find(told["module"], told["name"])
     except Exception as error:  # noqa: BLE001  # the module is the user's code and may raise anything
         return _told(outcomes.Failed(described(error), again=True))
+    send({"begun": True})
     try:
         arguments = declaration.codec.decode(job.payload_json)
         positional = (ctx,) if declaration.wants_ctx else ()

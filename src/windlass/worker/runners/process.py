@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from windlass.core.context import Ctx
     from windlass.worker.slots import Running, StopReason
 
+START_WITHIN = 60.0
+"""seconds a process has to load the handler's module; a job's own timeout counts from there"""
 CANCEL_GRACE = 5.0
 """seconds a handler in a process has to obey a request to cancel before it is killed"""
 
@@ -75,13 +77,14 @@ class ProcessRunner:
             else:
                 one.kill()
 
-        running.stopper = stop
         if running.reason is not None:  # stopped while the child was being made
-            stop(running.reason)
-        self._begin(running)  # not before: to make a process takes a while that is not the handler's
+            self._idle.append(one)
+            raise asyncio.CancelledError
+        running.stopper = stop
+        starting = loop.call_later(START_WITHIN, _stop_if_not_begun, running)
         try:
             one.send(inside.order(running.declaration, job))
-            text = await self._answer(one, ctx)
+            text = await self._answer(one, running, ctx)
         except ProcessDied:
             one.close()
             raise
@@ -93,6 +96,8 @@ class ProcessRunner:
             one.kill()
             one.close()
             raise
+        finally:
+            starting.cancel()
         self._idle.append(one)
         return text
 
@@ -119,12 +124,14 @@ class ProcessRunner:
         theirs.close()
         return _Child(process, ours)
 
-    async def _answer(self, one: _Child, ctx: Ctx) -> str:
+    async def _answer(self, one: _Child, running: Running, ctx: Ctx) -> str:
         while True:
             message = await self._read(one)
             if message is None:
                 raise ProcessDied(await asyncio.to_thread(one.epitaph))
-            if "progress" in message:
+            if "begun" in message:
+                self._begin(running)  # not before: to load the code takes a while that is not the handler's
+            elif "progress" in message:
                 ctx.progress(**message["progress"])
             elif "outcome" in message:
                 raise RemoteFailure(inside.outcome_from(message))
@@ -151,6 +158,11 @@ class ProcessRunner:
 def _set(readable: asyncio.Future[None]) -> None:
     if not readable.done():
         readable.set_result(None)
+
+
+def _stop_if_not_begun(running: Running) -> None:
+    if running.deadline is None and running.job.timeout is not None:
+        running.stop("timeout")
 
 
 def _kill_if_running(running: Running, one: _Child) -> None:
