@@ -52,7 +52,11 @@ ENDS: list[Outcome] = [
 UNIQUES = [Unique("k", "k"), Unique(running="k"), Unique("q", "k"), Unique("l", "l"), Unique(queued="w")]
 LIMITS = [Limit("one", 1), Limit("two", 2)]
 Kind: TypeAlias = dict[str, Any]
-KINDS: list[Kind] = [{}, *[{"unique": unique} for unique in UNIQUES], *[{"limit": limit} for limit in LIMITS]]
+KINDS: list[Kind] = [
+    {},
+    *[{"unique": unique} for unique in UNIQUES],
+    *[{"limit": limit, "max_crashes": crashes} for limit in LIMITS for crashes in (1, 2)],
+]
 OUTCOMES = st.sampled_from(ENDS)
 QUEUES = st.sampled_from(["a", "b"])
 ALLOWANCES = st.sampled_from([None, None, None, {"a": 1}, {"a": 2, "b": 1}, {"b": 5, "c": 5}])
@@ -91,7 +95,7 @@ class Machine(RuleBasedStateMachine):
         assert self.run(self.store.jobs.insert([one])) == [expected]
         return one.id
 
-    @initialize(target=ids, some=st.lists(st.sampled_from(KINDS), min_size=4, max_size=8))
+    @initialize(target=ids, some=st.lists(st.sampled_from(KINDS), min_size=6, max_size=10))
     def begin(self, some: list[Kind]) -> MultipleResults[str]:
         return multiple(*[self.insert(draft(queue="a", **kind)) for kind in some])
 
@@ -113,7 +117,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=ids, queue=QUEUES, limit=st.sampled_from(LIMITS), delay=st.sampled_from([None, None, INSTANT]))
     def enqueue_limited(self, queue: str, limit: Limit, delay: timedelta | None) -> str:
-        return self.insert(draft(queue=queue, limit=limit, delay=delay), delay)
+        return self.insert(draft(queue=queue, limit=limit, delay=delay, max_crashes=1), delay)
 
     @rule(id_=ids)
     def enqueue_again(self, id_: str) -> None:

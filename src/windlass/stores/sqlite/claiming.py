@@ -73,11 +73,11 @@ def _foremost(lines: list[_Line]) -> _Line | None:
     return min(waiting, key=lambda line: _ORDER(line.head()))
 
 
-OPEN_QUEUES = "SELECT name FROM windlass_queues WHERE paused_at IS NULL"
+OPEN_QUEUES = "SELECT json_group_array(name) FROM windlass_queues WHERE paused_at IS NULL"
 
 
 def _allowances(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> dict[str, int]:
-    names = [name for (name,) in db.execute(sql(OPEN_QUEUES))]
+    names: list[str] = json.loads(db.execute(sql(OPEN_QUEUES)).fetchone()[0])
     if want.queues is None:
         return dict.fromkeys(names, want.n)
     return {name: min(want.queues[name], want.n) for name in names if want.queues.get(name, 0) > 0}

@@ -195,38 +195,33 @@ class Engine:
 
     def _serve_writes(self, db: sqlite3.Connection) -> None:
         while (batch := _waiting(self._writes)) is not None:
-            try:
-                self._transact(db, batch)
-            except Exception as error:  # noqa: BLE001  # whatever it is belongs to the callers; this thread must live on
-                # Nothing of this batch was committed, so each caller is told so and may ask again.
-                _abandon(db)
+            if not self._carried_out(db, batch) and len(batch) > 1:
+                # Nothing of it was committed. One of them is at fault: each gets a transaction of its own.
                 for order in batch:
-                    order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
+                    self._carried_out(db, [order])
             if any(order.wake and order.error is None for order in batch):
                 self.on_change()
             _deliver(batch)
         db.close()
 
+    def _carried_out(self, db: sqlite3.Connection, batch: list[_Order]) -> bool:
+        try:
+            self._transact(db, batch)
+        except Exception as error:  # noqa: BLE001  # whatever it is belongs to the callers; this thread must live on
+            _abandon(db)
+            for order in batch:
+                order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
+            return False
+        for order in batch:
+            order.error = None
+        return True
+
     def _transact(self, db: sqlite3.Connection, batch: list[_Order]) -> None:
         _patiently(lambda: db.execute("BEGIN IMMEDIATE"), time.monotonic() + self.place.timeout, self.place)
         now = self.clock()
         for order in batch:
-            self._run_one(db, order, now, alone=len(batch) == 1)
-        db.execute("COMMIT")
-
-    def _run_one(self, db: sqlite3.Connection, order: _Order, now: int, *, alone: bool) -> None:
-        if not alone:
-            db.execute("SAVEPOINT one")
-        try:
             order.result = order.run(db, now)
-        except Exception as error:
-            # A full disk or a damaged file rolls everything back by itself: then the whole batch has failed.
-            if not db.in_transaction or alone:
-                raise
-            db.execute("ROLLBACK TO one")
-            order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
-        if not alone:
-            db.execute("RELEASE one")
+        db.execute("COMMIT")
 
     def _serve_reads(self, db: sqlite3.Connection) -> None:
         while (batch := _waiting(self._reads)) is not None:

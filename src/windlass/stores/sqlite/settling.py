@@ -104,6 +104,13 @@ SELECT id FROM windlass_jobs
 WHERE id IN (SELECT value FROM json_each(?)) AND status = 'processing' AND cancel_requested_at IS NOT NULL
 """
 
+STANDING = """
+SELECT (
+    SELECT count(*) FROM json_each(?) AS told CROSS JOIN windlass_jobs INDEXED BY windlass_jobs_id
+    WHERE windlass_jobs.id = told.key AND status = 'processing' AND lease_token = told.value
+), EXISTS (SELECT 1 FROM windlass_jobs WHERE status = 'blocked')
+"""
+
 
 def apply(
     db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int
@@ -113,19 +120,19 @@ def apply(
     if again:
         asked = {job_id for (job_id,) in db.execute(sql(ASKED_TO_CANCEL), (json.dumps(again),))}
         transitions = [honour_cancel(one) if one.id in asked else one for one in transitions]
-    db.execute("SAVEPOINT settle")
-    written = write(db, sql, transitions, now, forced=False)
-    if written == len(transitions):
+    tokens = json.dumps({one.id: one.token for one in transitions})
+    held, blocked = db.execute(sql(STANDING), (tokens,)).fetchone()
+    if held == len(transitions):
+        write(db, sql, transitions, now, forced=False)
         ended = [one.id for one in transitions]
         verdicts = [Verdict.APPLIED] * len(transitions)
     else:
         # Rare: some lease was lost, or some end written before. Only one by one can it be told which.
-        db.execute("ROLLBACK TO settle")
         ended = [one.id for one in transitions if write(db, sql, [one], now, forced=False)]
         verdicts = _examine(db, sql, transitions, now)
-    db.execute("RELEASE settle")
     if ended:
         tally(db, sql, ended, now)
+    if blocked:
         free_slots(db, sql, ended, now)
     return verdicts
 
