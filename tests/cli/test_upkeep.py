@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from tests.cli.support import Shop
@@ -11,7 +13,7 @@ from windlass.stores.contract import Minute
 def test_migrate_makes_the_store_and_may_be_repeated(shop: Shop) -> None:
     first = shop.process("migrate", "--store", "sqlite:///new.db", "--json")
     assert first.fact["version"] >= 1
-    assert set(first.fact) == {"store", "version", "steps", "duration_ms"}
+    assert set(first.fact) == {"store", "version", "steps", "dry_run", "duration_ms"}
     again = shop.process("migrate", "--store", "sqlite:///new.db")
     assert f"is at schema version {first.fact['version']}" in again.out
 
@@ -20,6 +22,17 @@ def test_a_dry_run_makes_nothing(shop: Shop) -> None:
     said = shop.process("migrate", "--dry-run", "--store", "sqlite:///new.db")
     assert "would be made" in said.out
     assert not (shop.home / "new.db").exists()
+
+
+def test_a_dry_run_names_the_steps_for_a_file_of_somebody_else_and_leaves_it_alone(shop: Shop) -> None:
+    with closing(sqlite3.connect(shop.home / "theirs.db")) as db:
+        db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+        said = shop.process("migrate", "--dry-run", "--store", "sqlite:///theirs.db", "--json")
+        assert (said.fact["version"], said.fact["steps"], said.fact["dry_run"]) == (0, ["0001_install"], True)
+        assert db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() == [("orders",)]
+        said = shop.process("migrate", "--store", "sqlite:///theirs.db")
+        assert "ran 0001_install" in said.out
+        assert ("windlass_jobs",) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
 
 
 def test_the_statements_are_printed_and_not_run(shop: Shop) -> None:

@@ -42,15 +42,22 @@ def migrate(
 
     async def work() -> tuple[int, list[str], float]:
         began = time.perf_counter()
-        async with app:
-            steps = await app.store.schema.migrate()
-            return await app.store.schema.version(), steps, (time.perf_counter() - began) * 1000
+        schema = app.store.schema
+        await app.store.open(migrate=False)
+        try:
+            steps = await (schema.pending() if dry_run else schema.migrate())
+            return await schema.version(), steps, (time.perf_counter() - began) * 1000
+        finally:
+            await app.store.close()
 
     version, steps, took = run_async(work())
     if screen.as_json:
-        screen.fact({"store": app.store.address, "version": version, "steps": steps, "duration_ms": round(took)})
-    else:
-        screen.line(f"{app.store.address} is at schema version {version} ({milliseconds(took)})")
+        told = {"store": app.store.address, "version": version, "steps": steps, "dry_run": dry_run}
+        screen.fact({**told, "duration_ms": round(took)})
+        return
+    for step in steps:
+        screen.line(f"{'would run' if dry_run else 'ran'} {step}")
+    screen.line(f"{app.store.address} is at schema version {version} ({milliseconds(took)})")
 
 
 def prune(

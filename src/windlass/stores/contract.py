@@ -579,6 +579,10 @@ class Schema(Protocol):
         """The installed version; 0 when there is none."""
         ...
 
+    async def pending(self) -> list[str]:
+        """The names of the steps that `migrate` would take now."""
+        ...
+
     async def migrate(self) -> list[str]:
         """Bring the schema to this windlass's version, safely by many at once; returns the names of the steps taken."""
         ...
@@ -635,8 +639,8 @@ class Store(Protocol):
         """What it can do; complete once open."""
         ...
 
-    async def open(self) -> None:
-        """Connect, and install the schema where there is none. A newer schema is refused."""
+    async def open(self, *, migrate: bool = True) -> None:
+        """Connect, and bring the schema up to date unless told not to. A newer schema is refused."""
         ...
 
     async def close(self) -> None:

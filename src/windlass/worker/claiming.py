@@ -46,6 +46,8 @@ class Claiming:
         self.empty = False
         """whether the last claim found less than it asked for"""
         self.stopping = False
+        self._left = config.max_jobs
+        """how many more jobs may be claimed by a worker that is to be recycled"""
 
     def stop(self) -> None:
         """Claim no more."""
@@ -54,7 +56,7 @@ class Claiming:
         self._slots.freed.set()
 
     async def run(self) -> None:
-        """Claim until stopped."""
+        """Claim until stopped, or until all has been claimed that this worker may."""
         while not self.stopping:
             self._slots.freed.clear()
             room, by_queue = self._slots.free()
@@ -63,6 +65,8 @@ class Claiming:
                 continue
             self.wake.clear()
             room = min(room, self._most)
+            if self._left is not None:
+                room = min(room, self._left)
             want = Want(
                 worker_id=self._config.worker_id,
                 n=room,
@@ -76,6 +80,10 @@ class Claiming:
             if jobs is None:
                 continue
             self._begin(jobs, before)
+            if self._left is not None:
+                self._left -= len(jobs)
+                if not self._left:
+                    return
             self.empty = len(jobs) < room
             if self.empty:
                 await self._wait()

@@ -27,6 +27,10 @@ class SqliteSchema:
         """The installed version; 0 when there is none."""
         return await self._engine.read(lambda db, _: self._version(db))
 
+    async def pending(self) -> list[str]:
+        """What migrate would do."""
+        return list(MIGRATIONS[self._check(await self.version()) :])
+
     async def migrate(self) -> list[str]:
         """Apply what is missing; a newer schema than this windlass knows is refused."""
         if await self._engine.read(lambda db, _: self._check(self._version(db))) == VERSION:

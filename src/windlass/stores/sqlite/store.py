@@ -74,13 +74,14 @@ class SqliteStore:
             warnings=self._warnings,
         )
 
-    async def open(self) -> None:
-        """Open the file and bring its schema up to date."""
+    async def open(self, *, migrate: bool = True) -> None:
+        """Open the file and bring its schema up to date, unless told not to."""
         self._warnings = check_sqlite()
         self._engine.start()
         self._engine.on_change = self.notices.tell
         try:
-            await self.schema.migrate()
+            if migrate:
+                await self.schema.migrate()
         except BaseException:
             await self._engine.stop()
             raise
@@ -120,4 +121,10 @@ class SqliteStore:
         (pages,) = db.execute("PRAGMA page_count").fetchone()
         (size,) = db.execute("PRAGMA page_size").fetchone()
         (journal,) = db.execute("PRAGMA journal_mode").fetchone()
-        return {"version": sqlite3.sqlite_version, "bytes": pages * size, "journal": journal}
+        (integrity,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return {
+            "version": sqlite3.sqlite_version,
+            "bytes": pages * size,
+            "journal": journal,
+            "integrity": integrity,
+        }
