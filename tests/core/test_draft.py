@@ -209,7 +209,7 @@ kept = st.fixed_dictionaries(
         "max_attempts": st.integers(1, 99),
         "max_crashes": st.integers(1, 99),
         "timeout": st.none() | st.integers(1, 10**9).map(lambda ms: timedelta(milliseconds=ms)),
-        "tags": st.lists(st.sampled_from(["a", "b", "ü"])).map(tuple),
+        "tags": st.lists(st.sampled_from(["a", "b", "ü"]), max_size=5).map(tuple),
         "user_id": st.none() | st.sampled_from(["u1", "ü"]),
         "entity_name": st.just("order"),
         "metadata_json": st.just('{"a":1}'),

@@ -61,3 +61,6 @@ def test_a_name_no_handler_could_have_is_refused_quickly_and_shortly() -> None:
     with pytest.raises(HandlerNotFound) as caught:
         registry.get("mail." + "x" * 1_000_000)
     assert len(str(caught.value)) < 800
+    with pytest.raises(HandlerNotFound, match=r"known: ") as caught:
+        registry_of("x" * 200).get("x" * 201)
+    assert "did you mean" not in str(caught.value)

@@ -223,6 +223,9 @@ class Worker:
         try:
             await self._execute(running)
         finally:
+            # The way to stop it leads to its task, and from there back here: cut it, or every job waits for the
+            # garbage collector.
+            running.stopper = None
             self._slots.release(running)
             task = asyncio.current_task()
             if task is not None:
