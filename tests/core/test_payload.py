@@ -280,8 +280,13 @@ def test_an_iterable_is_read_once_and_arrives_as_one() -> None:
     assert list(through(Iterable[int], [1, 2])) == [1, 2]
 
 
+zones = st.sampled_from(
+    ["Africa/Monrovia", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Europe/Amsterdam", "Pacific/Apia"]
+).map(ZoneInfo)
+
+
 @given(
-    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones()),  # noqa: DTZ001
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones),  # noqa: DTZ001
     st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone),
 )
 def test_a_time_in_any_zone_and_at_any_offset_keeps_its_instant(when: datetime, offset: timezone) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Slots
 
+_FEW = 64  # so few slots are claimed for all at once: splitting them would only make more transactions
+
 
 class Claiming:
     """The loop that fills free slots."""
@@ -41,7 +43,7 @@ class Claiming:
         self._steady = Steady(hub, "claim")
         self.wake = asyncio.Event()
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
-        self._most = max(1, config.concurrency // 2)
+        self._most = max(_FEW, config.concurrency // 2)
         self.types = frozenset(one.name for one in registry) - set(config.exclude)
         self.empty = False
         """whether the last claim found less than it asked for"""
