@@ -222,8 +222,3 @@ def test_a_policy_survives_pickling_and_compares_and_hashes_by_value(policy: Ret
 def test_policies_that_differ_are_not_equal() -> None:
     assert Retry.linear(3, 5) != Retry.linear(3, 6)
     assert Retry(3) != Retry(4)
-
-
-def test_a_policy_cannot_be_changed() -> None:
-    with pytest.raises(AttributeError):
-        cast("Any", Retry()).attempts = 9

@@ -394,8 +394,8 @@ def test_an_unknown_zone_is_refused_and_a_close_one_named(tz: Any, told: str) ->
 
 
 def test_policies_and_limits_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(SettingsError, match="overlap is 'queue': expected one of skip, allow"):
-        cron("@daily", overlap=cast("Any", "queue"))
+    with pytest.raises(SettingsError, match="overlap is 'never': expected one of skip, queue, allow"):
+        cron("@daily", overlap=cast("Any", "never"))
     with pytest.raises(SettingsError, match="missed is 'some': expected one of latest, all, none"):
         cron("@daily", missed=cast("Any", "some"))
     for limit in (0, MOST_MISSED + 1, True, 1.5):
