@@ -29,6 +29,17 @@ async def hold(ctx: Ctx, name: str) -> int:
 
 
 @app.job()
+async def stubborn(name: str) -> None:
+    """Begin and never end, whoever asks."""
+    mark(f"begin {name} {os.getpid()} 0")
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            mark(f"refused {name} {os.getpid()} 0")
+
+
+@app.job()
 async def quick(name: str) -> str:
     """Leave one mark."""
     mark(f"end {name} {os.getpid()} 0")

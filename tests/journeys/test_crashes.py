@@ -114,6 +114,18 @@ async def test_sigterm_hands_unfinished_jobs_back_without_spending_an_attempt(jo
             assert [entry.happened for entry in await app.jobs.history(job_id)][-1] is Happened.RELEASED
 
 
+async def test_a_handler_that_will_not_stop_cannot_keep_its_worker_from_ending(journey: Journey) -> None:
+    async with journey.app() as app:
+        job_id = (await app.enqueue("stubborn", {"name": "mule"})).id
+        worker = journey.worker("--grace", "100ms")
+        journey.wait_until_begun(worker, 1)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(15) == 0
+        job = await app.jobs.get(job_id)
+        assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 0)
+        assert ["refused", "mule", str(worker.pid), "0"] in journey.ledger()
+
+
 async def _stopping(app: Windlass) -> bool:
     return any(one.stopping for one in await app.store.workers.list())
 

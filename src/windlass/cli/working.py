@@ -177,6 +177,11 @@ def _work(given: Globals, wanted: Wanted) -> None:
             with stopped_by_signals(made):
                 _watch(wanted.child, made)
                 await made.run()
+        if made.abandoned:
+            # A handler ignores its cancellation, and the end of the loop would wait for it for ever. Its job has been
+            # handed back, so nothing is lost by leaving now.
+            sys.stdout.flush()
+            os._exit(RECYCLED if made.recycled and wanted.child is not None else OK)
         return made.recycled
 
     recycled = run_async(run())
