@@ -10,9 +10,10 @@ import sys
 from dataclasses import asdict
 
 from bench.figures import Figure
+from bench.mongo import measure_mongo
 from bench.sqlite import measure_sqlite
 
-STORES = {"sqlite": measure_sqlite}
+STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo}
 
 
 def main() -> int:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import secrets
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
+from pymongo import AsyncMongoClient, MongoClient
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.synchronous.client_session import ClientSession
+
+from tests.support.servers import start_mongo
+from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store
 
 
@@ -112,7 +122,88 @@ async def sqlite(tmp_path: Path) -> AsyncGenerator[Place, None]:
     yield SqlitePlace(tmp_path / "jobs.db")
 
 
-PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {"sqlite": sqlite}
+class MongoPlace(Place):
+    def __init__(self, url: str, database: str) -> None:
+        self.url, self.database = url, database
+
+    def store(self) -> Store:
+        return store_at(self.url)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction, None]:
+        async with AsyncMongoClient[dict[str, Any]](self.url) as client, client.start_session() as session:
+            await session.start_transaction()
+            yield MongoTransaction(session)
+
+    @contextmanager
+    def transaction_now(self) -> Generator[Transaction, None, None]:
+        with MongoClient[dict[str, Any]](self.url) as client, client.start_session() as session:
+            session.start_transaction()
+            yield MongoTransactionNow(session)
+
+    async def plant(self, job_id: str) -> None:
+        with self.client() as client:
+            client[self.database]["orders"].insert_one({"job_id": job_id})
+
+    async def planted(self) -> list[str]:
+        with self.client() as client:
+            return [str(row["job_id"]) for row in client[self.database]["orders"].find()]
+
+    async def pretend_version(self, version: int) -> None:
+        with self.client() as client:
+            client[self.database]["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": version}})
+
+    async def damage(self) -> None:
+        with self.client() as client:
+            client[self.database]["windlass_jobs"].drop_index("parent")
+
+    def client(self) -> MongoClient[dict[str, Any]]:
+        return MongoClient(self.url)
+
+    def drop(self) -> None:
+        with self.client() as client:
+            client.drop_database(self.database)
+
+
+class MongoTransaction:
+    def __init__(self, tx: AsyncClientSession) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None:
+        await self.tx.commit_transaction()
+
+    async def rollback(self) -> None:
+        await self.tx.abort_transaction()
+
+
+class MongoTransactionNow:
+    def __init__(self, tx: ClientSession) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None:
+        self.tx.commit_transaction()
+
+    async def rollback(self) -> None:
+        self.tx.abort_transaction()
+
+
+@cache
+def mongo_url() -> str:
+    """One server for all tests of this process."""
+    server = start_mongo()
+    atexit.register(server.stop)
+    return server.url
+
+
+@asynccontextmanager
+async def mongo(_: Path) -> AsyncGenerator[Place, None]:
+    database = f"t{secrets.token_hex(8)}"
+    place = MongoPlace(urlsplit(mongo_url())._replace(path=f"/{database}").geturl(), database)
+    yield place
+    place.drop()
+
+
+PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {"sqlite": sqlite, "mongo": mongo}
 """How a place for each store is made, and removed afterwards."""
 
 STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(PLACES)).split(","))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Store
     from windlass.stores.sqlite.engine import Synchronous
 
-KNOWN = "sqlite:///jobs.db"
+KNOWN = "sqlite:///jobs.db or mongodb://localhost/shop"
 _SAFETY: dict[str, Synchronous] = {"FULL": "FULL", "NORMAL": "NORMAL", "OFF": "OFF"}
 
 
@@ -23,6 +23,8 @@ def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL"
         raise SettingsError(f"the store URL {redact(url)!r} cannot be read: {error}") from None
     if parts.scheme == "sqlite":
         return _sqlite(url, namespace, synchronous)
+    if parts.scheme in ("mongodb", "mongodb+srv"):
+        return _mongo(url, namespace)
     raise SettingsError(f"the store URL {redact(url)!r} is of no known kind: expected one like {KNOWN}")
 
 
@@ -55,6 +57,36 @@ def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
         namespace=namespace,
         synchronous=safety,
         timeout=_seconds(options.get("timeout", "10"), url),
+    )
+
+
+def _mongo(url: str, namespace: str) -> Store:
+    try:
+        from windlass.stores.mongo.connection import Place
+        from windlass.stores.mongo.store import MongoStore
+    except ModuleNotFoundError as error:
+        if error.name not in ("pymongo", "bson", "dns"):
+            raise
+        raise SettingsError(f"{redact(url)!r} needs pymongo: pip install windlass[mongo]") from None
+    scheme, _, rest = url.partition("://")
+    place, _, query = rest.partition("?")
+    options = parse_qsl(query, keep_blank_values=True)
+    timeout = next((value for name, value in options if name == "timeout"), "10")
+    asked = "&".join(part for part in query.split("&") if part.partition("=")[0] != "timeout")
+    hosts, _, database = place.rpartition("@")[2].partition("/")
+    if not hosts:
+        raise SettingsError(f"the store URL {redact(url)!r} names no host: expected one like mongodb://localhost/shop")
+    name = unquote(database) or "windlass"
+    if not name.isprintable() or set(name) & set('/\\. "$*<>:|?'):
+        raise SettingsError(f"{name!r} in {redact(url)!r} cannot be the name of a MongoDB database")
+    return MongoStore(
+        Place(
+            url=f"{scheme}://{place}{'' if '/' in place.rpartition('@')[2] else '/'}{'?' if asked else ''}{asked}",
+            address=f"{scheme}://{hosts}/{name}",
+            database=name,
+            namespace=namespace,
+            timeout=_seconds(timeout, redact(url)),
+        )
     )
 
 

@@ -1,0 +1,276 @@
+"""What is measured on every store alike; a store says where, against which raw loop and with which floors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from bench.figures import Figure, median, percentile
+from windlass import Windlass
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from windlass import Bound, JobFunction
+
+BATCH = 1000
+CONCURRENCY = 500
+
+
+class Ground(Protocol):
+    """Where one store is measured: empty places for windlass, and the raw loop beside them."""
+
+    folder: Path
+
+    def url(self, name: str) -> str:
+        """A place of its own for windlass, as durable as the default."""
+        ...
+
+    async def raw_insert(self, name: str, n: int, batch: int) -> float:
+        """Insert n jobs with the driver alone, in batches; jobs per second."""
+        ...
+
+    async def raw_run(self, name: str, n: int, batch: int) -> float:
+        """Insert n jobs, then claim and complete them all with the driver alone; jobs per second of the latter."""
+        ...
+
+
+async def bulk(ground: Ground, *, n: int, least: float) -> list[Figure]:
+    """Bulk enqueue against raw inserts of the same batches; three rounds, alternating."""
+    app = Windlass(ground.url("bulk"))
+
+    @app.job()
+    async def noop(n: int) -> None: ...
+
+    raws: list[float] = []
+    ours: list[float] = []
+    async with app:
+        for number in range(3):
+            raws.append(await ground.raw_insert(f"raw{number}", n, BATCH))
+            begun = time.perf_counter()
+            await app.enqueue_many(noop.bind(i) for i in range(n))
+            ours.append(n / (time.perf_counter() - begun))
+    ratio = median([mine / his for mine, his in zip(ours, raws, strict=True)])
+    told = {"windlass": median(ours), "raw": median(raws)}
+    return [Figure(name="bulk enqueue / raw", value=ratio, unit="", least=least, told=told)]
+
+
+async def single(ground: Ground, *, n: int, least: float) -> list[Figure]:
+    """Single awaited enqueues: one producer against two hundred at once."""
+    app = Windlass(ground.url("single"))
+
+    @app.job()
+    async def noop(n: int) -> None: ...
+
+    async def produce(count: int) -> None:
+        for i in range(count):
+            await noop.enqueue(i)
+
+    async with app:
+        begun = time.perf_counter()
+        await produce(n // 20)
+        one = n // 20 / (time.perf_counter() - begun)
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as producers:
+            for _ in range(200):
+                producers.create_task(produce(n // 200))
+        many = n / (time.perf_counter() - begun)
+    told = {"one": one, "two hundred": many}
+    return [Figure(name="200 producers / one", value=many / one, unit="", least=least, told=told)]
+
+
+async def run(ground: Ground, *, n: int, raw_batches: Sequence[int], least: float, least_ratio: float) -> list[Figure]:
+    """No-op jobs end to end in one worker process, durable, against the raw loop; three rounds, alternating.
+
+    The first of `raw_batches` is the size compared with; the others are told beside it.
+    """
+    raws: dict[int, list[float]] = {batch: [] for batch in raw_batches}
+    ours: list[float] = []
+    for number in range(3):
+        for batch in raw_batches:
+            raws[batch].append(await ground.raw_run(f"raw{number}-{batch}", n, batch))
+        ours.append(await work_through(Windlass(ground.url(f"run{number}")), n, CONCURRENCY))
+    twenty = await work_through(Windlass(ground.url("twenty")), n // 4, 20)
+    ratio = median([mine / his for mine, his in zip(ours, raws[raw_batches[0]], strict=True)])
+    told = {f"raw at {batch}": median(rates) for batch, rates in raws.items()}
+    return [
+        Figure(name="run no-op jobs", value=median(ours), unit="jobs/s", least=least, told={"at 20 slots": twenty}),
+        Figure(name=f"run / raw loop of {raw_batches[0]}", value=ratio, unit="", least=least_ratio, told=told),
+    ]
+
+
+async def work_through(app: Windlass, n: int, concurrency: int) -> float:
+    """Enqueue n no-op jobs, run them all, count them in the store; jobs per second of running."""
+
+    @app.job()
+    async def noop(n: int) -> None: ...
+
+    async with app:
+        await app.enqueue_many(noop.bind(i) for i in range(n))
+        begun = time.perf_counter()
+        worker = app.worker(concurrency=concurrency, drain=True)
+        await worker.run()
+        seconds = time.perf_counter() - begun
+        # Counted in the store, not in the worker: a job that was not durably finished does not count.
+        stats = await app.store.views.stats(since=timedelta(hours=1))
+        done = sum(minute.n for minute in stats.minutes if minute.status == "succeeded")
+        if done < n:
+            raise RuntimeError(f"only {done} of {n} jobs succeeded")
+        return n / seconds
+
+
+PRODUCER = """
+import asyncio, json, sys, time
+from windlass import Windlass
+async def main():
+    app = Windlass(sys.argv[1])
+    async with app:
+        for i in range(int(sys.argv[2])):
+            await app.enqueue("picked", {"sent": time.time()})
+            await asyncio.sleep(0.013)
+asyncio.run(main())
+"""
+
+
+async def pickup(ground: Ground, *, n: int, most: float) -> list[Figure]:
+    """From the call of enqueue in another process to the first line of the handler here."""
+    app = Windlass(ground.url("pickup"))
+    took: list[float] = []
+    enough = asyncio.Event()
+
+    @app.job(name="picked")
+    async def picked(sent: float) -> None:
+        took.append((time.time() - sent) * 1000)
+        if len(took) >= n:
+            enough.set()
+
+    async with app.worker():
+        producer = await asyncio.create_subprocess_exec(sys.executable, "-c", PRODUCER, app.url, str(n))
+        async with asyncio.timeout(120):
+            await enough.wait()
+        await producer.wait()
+    told = {"p99": percentile(took, 0.99), "n": float(n)}
+    return [Figure(name="pickup p50", value=percentile(took, 0.5), unit="ms", most=most, told=told)]
+
+
+IDLE_APP = textwrap.dedent("""
+    from windlass import Windlass
+    app = Windlass()
+    @app.job()
+    async def noop(n: int) -> None: ...
+""")
+
+
+async def idle(
+    ground: Ground,
+    *,
+    seconds: int,
+    most_cpu: float,
+    most_memory: float,
+    server_cpu: Callable[[], Awaitable[float]] | None = None,
+    most_server: float | None = None,
+) -> list[Figure]:
+    """Processor and memory of a `windlass worker` that has nothing to do, and what it adds to its server's."""
+    alone = await _used(server_cpu, seconds) if server_cpu else 0.0
+    (ground.folder / "idle_app.py").write_text(IDLE_APP, encoding="utf-8")
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "windlass", "worker", "idle_app:app", "--quiet"),
+        cwd=ground.folder,
+        env={**os.environ, "WINDLASS_URL": ground.url("idle")},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        await asyncio.sleep(3)  # past its start-up
+        before = _cpu_seconds(worker.pid)
+        begun = time.perf_counter()
+        served = await _used(server_cpu, seconds)
+        used = (_cpu_seconds(worker.pid) - before) / (time.perf_counter() - begun)
+        memory = _memory_mb(worker.pid)
+    finally:
+        worker.terminate()
+        await worker.wait()
+    figures = [
+        Figure(name="idle CPU", value=used * 100, unit="%", most=most_cpu),
+        Figure(name="idle memory", value=memory, unit="MB", most=most_memory),
+    ]
+    if server_cpu:
+        told = {"alone": alone * 100, "with a worker": served * 100}
+        more = Figure(name="idle server CPU", value=(served - alone) * 100, unit="%", most=most_server, told=told)
+        figures.append(more)
+    return figures
+
+
+async def _used(cpu: Callable[[], Awaitable[float]] | None, seconds: int) -> float:
+    """The share of one processor that `cpu` tells of over so many seconds."""
+    if cpu is None:
+        await asyncio.sleep(seconds)
+        return 0.0
+    before, begun = await cpu(), time.perf_counter()
+    await asyncio.sleep(seconds)
+    return (await cpu() - before) / (time.perf_counter() - begun)
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+async def backlog(ground: Ground, *, n: int, least: float) -> list[Figure]:
+    """The rate of the first ten thousand jobs off a backlog of n, against a backlog of ten thousand."""
+    rates: dict[int, list[float]] = {}
+    for _ in range(2):
+        for size in (10_000, n):
+            app = Windlass(ground.url(f"backlog{size}-{len(rates.get(size, []))}"))
+            rates.setdefault(size, []).append(await first_off(app, size, 10_000))
+    small, large = max(rates[10_000]), max(rates[n])
+    return [
+        Figure(
+            name=f"backlog of {n:,} / 10,000",
+            value=large / small,
+            unit="",
+            least=least,
+            told={"10,000": small, f"{n:,}": large},
+        )
+    ]
+
+
+async def first_off(app: Windlass, backlog_size: int, n: int) -> float:
+    """Enqueue so many no-op jobs and run the first n of them; jobs per second."""
+
+    @app.job()
+    async def noop(n: int) -> None: ...
+
+    async with app:
+        await app.enqueue_many(_many(noop, backlog_size))
+        begun = time.perf_counter()
+        worker = app.worker(concurrency=CONCURRENCY, max_jobs=n)
+        await worker.run()
+        return worker.done / (time.perf_counter() - begun)
+
+
+def _many(noop: JobFunction[[int], None], n: int) -> Iterator[Bound[None]]:
+    return (noop.bind(i) for i in range(n))
+
+
+async def importing() -> list[Figure]:
+    """Seconds that `import windlass` takes over an empty interpreter; the middle of seven."""
+
+    def seconds(code: str) -> float:
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)  # our own interpreter
+        return time.perf_counter() - begun
+
+    took = [seconds("import windlass") - seconds("pass") for _ in range(7)]
+    return [Figure(name="import windlass", value=median(took), unit="s", most=0.35)]

@@ -1,0 +1,1 @@
+"""Jobs in MongoDB, through pymongo's asynchronous client."""

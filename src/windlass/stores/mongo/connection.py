@@ -1,0 +1,252 @@
+"""The connection of the MongoDB store: one client per opened store, the server's clock, and errors in windlass's words."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from bson.codec_options import CodecOptions
+from bson.errors import BSONError
+from pymongo import AsyncMongoClient, ReadPreference
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    ConnectionFailure,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+from pymongo.write_concern import WriteConcern
+
+from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable
+
+Doc: TypeAlias = dict[str, Any]
+Jobs: TypeAlias = AsyncCollection[Doc]
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R", bound="Room")
+
+OPTIONS: CodecOptions[Doc] = CodecOptions(document_class=dict[str, Any], tz_aware=True, tzinfo=UTC)
+DURABLE = WriteConcern(w="majority", j=True)
+OLDEST_WIRE = 17  # MongoDB 6.0: `$in` in partial indexes
+_FRESH = 2.0  # seconds after which the server's clock is looked at again
+_AUTH = frozenset({18, 11, 334})  # AuthenticationFailed, UserNotFound, MechanismUnavailable
+_FORBIDDEN = frozenset({13, 8000})  # Unauthorized, AtlasError
+_BUSY = frozenset({50, 89, 91, 112, 189, 251, 262, 10107, 11600, 11602, 13435, 13436})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the collections are."""
+
+    url: str
+    address: str
+    """the same without secrets"""
+    database: str = "windlass"
+    namespace: str = "windlass"
+    timeout: float = 10.0
+    """seconds an operation may take in all, the search for a primary included"""
+
+
+class Clock:
+    """The server's clock, as far as replies have told: never ahead of it, and never behind what it has shown here.
+
+    A reply shows an instant that has passed when it arrives, so each reading is a lower bound, and the largest is the
+    best. Old readings are dropped, so that a server whose clock was set back, or a new primary, is believed.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._ahead: float | None = None
+        self._seen = 0.0
+
+    def see(self, shown: datetime) -> None:
+        """Take a reading: the server's clock showed this a moment ago."""
+        at = self._monotonic()
+        ahead = shown.timestamp() - at
+        if self._ahead is None or ahead > self._ahead or at - self._seen > _FRESH:
+            self._ahead, self._seen = ahead, at
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the last reading is young enough to count on."""
+        return self._ahead is not None and self._monotonic() - self._seen < _FRESH
+
+    def __call__(self) -> datetime:
+        """The server's time now, in whole milliseconds as it keeps them."""
+        assert self._ahead is not None, "the clock has not been looked at"  # noqa: S101  # the caller looks first
+        ms = int((self._monotonic() + self._ahead) * 1000 + 1e-3)
+        return datetime.fromtimestamp(ms // 1000, UTC) + timedelta(milliseconds=ms % 1000)
+
+
+def _nothing() -> None:
+    return
+
+
+class Link:
+    """One opened store: its client, its collections and the server's clock. Belongs to the loop that opened it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.clock = Clock()
+        self.on_change: Callable[[], None] = _nothing
+        self.standalone = False
+        self._client: AsyncMongoClient[Doc] | None = None
+        self._collections: dict[str, AsyncCollection[Doc]] = {}
+
+    @property
+    def client(self) -> AsyncMongoClient[Doc]:
+        """The driver's client; only while the store is open."""
+        if self._client is None:
+            raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
+        return self._client
+
+    def name(self, of: str) -> str:
+        """The collection's name in the database: the one place where the namespace enters one."""
+        return f"{self.place.namespace}_{of}"
+
+    def collection(self, of: str) -> AsyncCollection[Doc]:
+        """A collection of this store, with windlass's own settings whatever the URL says."""
+        client = self.client
+        if of not in self._collections:
+            database = client.get_database(self.place.database, codec_options=OPTIONS, write_concern=DURABLE)
+            self._collections[of] = database.get_collection(
+                self.name(of), codec_options=OPTIONS, write_concern=DURABLE, read_preference=ReadPreference.PRIMARY
+            )
+        return self._collections[of]
+
+    @property
+    def jobs(self) -> Jobs:
+        """The jobs."""
+        return self.collection("jobs")
+
+    async def start(self) -> None:
+        """Connect, learn what kind of server this is, and refuse one that is too old."""
+        if self._client is not None:
+            return
+        self._client = self._connect(retry=True)
+        try:
+            hello = await self._hello()
+            self.standalone = "setName" not in hello and hello.get("msg") != "isdbgrid"
+            if hello.get("maxWireVersion", 0) < OLDEST_WIRE:
+                raise StoreError(f"the MongoDB at {self.place.address} is older than 6.0, which windlass needs")
+            if self.standalone:
+                # A standalone server refuses the transaction numbers that retryable writes carry.
+                await self.stop()
+                self._client = self._connect(retry=False)
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _connect(self, *, retry: bool) -> AsyncMongoClient[Doc]:
+        limit = max(1, int(self.place.timeout * 1000))
+        return AsyncMongoClient(
+            self.place.url,
+            appname="windlass",
+            timeoutMS=limit,
+            serverSelectionTimeoutMS=limit,
+            connectTimeoutMS=limit,
+            retryWrites=retry,
+            retryReads=True,
+            tz_aware=True,
+        )
+
+    async def stop(self) -> None:
+        """Close the client."""
+        client, self._client = self._client, None
+        self._collections.clear()
+        if client is not None:
+            await client.close()
+
+    async def _hello(self) -> Doc:
+        hello: Doc = await self.client.get_database("admin", codec_options=OPTIONS).command("hello")
+        self.clock.see(hello["localTime"])
+        return hello
+
+    async def look(self) -> datetime:
+        """Read the server's clock."""
+        await self._hello()
+        return self.clock()
+
+    async def now(self) -> datetime:
+        """The server's clock, asked only if it has not shown itself for a while."""
+        return self.clock() if self.clock.fresh else await self.look()
+
+    async def surely(self, write: Callable[[], Awaitable[T]]) -> T:
+        """Make a write that may safely be made twice, again after each lost connection, until the timeout.
+
+        The driver does not repeat writes to many documents by itself. After a lost reply nobody knows whether they were
+        made; the callers' writes are conditional, so a second one finds nothing left to do, and who made the change is
+        read back by its mark.
+        """
+        deadline = time.monotonic() + self.place.timeout
+        while True:
+            try:
+                return await write()
+            except AutoReconnect as error:
+                if time.monotonic() > deadline or isinstance(error, ServerSelectionTimeoutError):
+                    raise
+                await asyncio.sleep(random.uniform(0.02, 0.1))
+
+
+class Room:
+    """A part of the store that talks through the link."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+
+def guarded(method: Callable[Concatenate[R, P], Awaitable[T]]) -> Callable[Concatenate[R, P], Awaitable[T]]:
+    """Let no driver error out of this method."""
+
+    @wraps(method)
+    async def guard(self: R, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(self, *args, **kwargs)
+        except (PyMongoError, BSONError, OverflowError, UnicodeError) as error:
+            raise translate(error, self.link.place) from error
+
+    return guard
+
+
+def translate(error: Exception, place: Place) -> StoreError:
+    """The driver's error in windlass's words, without the driver's view of the world."""
+    where = place.address
+    if isinstance(error, (BSONError, OverflowError, UnicodeError)):
+        return StoreError(f"MongoDB cannot keep a value of this job: {str(error)[:200]}")
+    if isinstance(error, (InvalidURI, ConfigurationError)):
+        return StoreError(f"the settings for {where} do not fit the server or are wrong: {str(error)[:200]}")
+    if isinstance(error, OperationFailure):
+        return _refused(error, where)
+    if isinstance(error, ServerSelectionTimeoutError):
+        return StoreUnavailable(
+            f"no MongoDB server at {where} that takes writes answered within {place.timeout:g} s: check that it runs,"
+            " can be reached, and has a primary"
+        )
+    if isinstance(error, ConnectionFailure) or getattr(error, "timeout", False):
+        return StoreUnavailable(f"the connection to {where} was lost or too slow ({place.timeout:g} s): try again")
+    return StoreError(f"the MongoDB driver could not carry this out on {where}: {type(error).__name__}")
+
+
+def _refused(error: OperationFailure, where: str) -> StoreError:
+    code = error.code or 0
+    if code in _AUTH:
+        return StoreUnavailable(f"{where} refused the user or password: check them, and authSource in the URL")
+    if code in _FORBIDDEN:
+        return StoreUnavailable(f"the user is not allowed to do this on {where}: give it the role readWrite there")
+    if code in _BUSY or error.has_error_label("RetryableWriteError") or error.timeout:
+        return StoreUnavailable(f"{where} could not do it now (error {code}): try again")
+    if error.has_error_label("TransientTransactionError"):
+        return StoreUnavailable(f"another transaction on {where} came first: abort this one and run it again")
+    if code in (26, 27):  # NamespaceNotFound, IndexNotFound
+        return SchemaMismatch(f"{where} does not have windlass's collections and indexes: run 'windlass migrate'")
+    said = str((error.details or {}).get("errmsg", ""))[:200]
+    return StoreError(f"MongoDB refused (error {code}): {said}")

@@ -1,0 +1,298 @@
+"""Insert: drafts become documents, by themselves or inside the caller's transaction.
+
+What is to be asked of the server to decide on one draft is said once, by `deciding`, a generator of questions. The
+asynchronous store, a caller's asynchronous session and a synchronous one each answer them with their own driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Generator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from bson import ObjectId
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from windlass.core.errors import StoreUnavailable
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from datetime import datetime
+
+    from windlass.core.draft import Draft, Options
+    from windlass.stores.mongo.connection import Doc, Link
+
+DUPLICATE_KEY = 11000
+WAITING_NAMES = sorted(status.value for status in WAITING)
+_HOLDER = ("status", "unique_key", "idempotent", "idempotent_until", "created_at", "updated_at", "moves")
+_GATE = duration(10_000)
+
+
+class Find(NamedTuple):
+    """Which documents match; answered with a list."""
+
+    of: str
+    filter: Doc
+    fields: tuple[str, ...] = ()
+
+
+class Update(NamedTuple):
+    """Change one job if it is still as it was; answered with how many were."""
+
+    filter: Doc
+    update: Doc
+
+
+class Insert(NamedTuple):
+    """Write one new job."""
+
+    doc: Doc
+
+
+Question: TypeAlias = Find | Update | Insert
+Depths: TypeAlias = dict[str, list[int]]
+"""Of each queue with a largest depth: that depth, and how many wait."""
+
+
+async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Inserted]:
+    """One verdict per draft, in order."""
+    limits = await open_queues(link, {draft.options.queue for draft in drafts})
+    async with AsyncExitStack() as gates:
+        # Counting and filling are two steps, so those who fill a limited queue take turns.
+        for queue in sorted(limits):
+            await gates.enter_async_context(_turn(link, queue))
+        depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
+        at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
+        made = await _insert_many(link, [document(draft, now, extra) for draft in at_once])
+        verdicts: list[Inserted] = []
+        for draft in drafts:
+            if draft.id in made:
+                verdicts.append(Created(draft.id))
+            else:
+                verdicts.append(await _decide(link, draft, now, depths, extra))
+        return verdicts
+
+
+def first_of_each(drafts: Sequence[Draft]) -> list[Draft]:
+    """Those that no earlier draft of the same insert can stand in the way of."""
+    seen: set[str] = set()
+    found: list[Draft] = []
+    for draft in drafts:
+        keys = {draft.id}
+        if draft.unique_queued is not None:
+            keys.add(f"u:{draft.unique_queued}")
+        if draft.idempotency_key is not None:
+            keys.add(f"i:{draft.idempotency_key}")
+        remembered = draft.idempotency_key is None or draft.options.idempotency_window is not None
+        if remembered and not keys & seen:
+            found.append(draft)
+        seen |= keys
+    return found
+
+
+async def open_queues(link: Link, names: set[str]) -> dict[str, int]:
+    """Make sure that these queues are known; returns the largest depth of those that have one."""
+    queues = link.collection("queues")
+    rows = await queues.find({"_id": {"$in": sorted(names)}}).to_list()
+    for name in sorted(names - {row["_id"] for row in rows}):
+        await queues.update_one({"_id": name}, {"$setOnInsert": {"known": True}}, upsert=True)
+    return limits_of(rows)
+
+
+def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
+    """The largest depths that these queues were given."""
+    return {row["_id"]: row["max_depth"] for row in rows if "max_depth" in row}
+
+
+async def _depth(link: Link, queue: str) -> int:
+    return await link.jobs.count_documents({"status": {"$in": WAITING_NAMES}, "queue": queue})
+
+
+@asynccontextmanager
+async def _turn(link: Link, queue: str) -> AsyncGenerator[None, None]:
+    queues, mine = link.collection("queues"), ObjectId()
+    deadline = time.monotonic() + link.place.timeout
+    while True:
+        now = await link.now()
+        free = {"_id": queue, "$or": [{"turn": {"$exists": False}}, {"turn.until": {"$lte": now}}]}
+        taken = await queues.update_one(free, {"$set": {"turn": {"of": mine, "until": now + _GATE}}})
+        if taken.modified_count:
+            break
+        if time.monotonic() > deadline:
+            raise StoreUnavailable(f"too many fill the queue {queue!r} at once: try again")
+        await asyncio.sleep(random.uniform(0.001, 0.01))
+    try:
+        yield
+    finally:
+        await queues.update_one({"_id": queue, "turn.of": mine}, {"$unset": {"turn": ""}})
+
+
+async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
+    """The ids of those that are in the store now; the others met somebody's key."""
+    if not docs:
+        return set()
+    try:
+        await link.jobs.insert_many(docs, ordered=False)
+    except BulkWriteError as error:
+        errors: list[Doc] = error.details["writeErrors"]
+        if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+            raise
+        # The same id again is the same job; any other key needs a closer look.
+        keyed = {docs[one["index"]]["_id"] for one in errors if "_id" not in one["keyPattern"]}
+        return {doc["_id"] for doc in docs} - keyed
+    return {doc["_id"] for doc in docs}
+
+
+async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc | None) -> Inserted:
+    # Whoever held a key may end between the look and the write: look again until it is decided.
+    while True:
+        asking = deciding(draft, now, depths, extra)
+        try:
+            verdict = await _answered(link, asking)
+        except DuplicateKeyError as error:
+            met = await _tick_met(link, draft, error)
+            if met is not None:
+                return met
+            continue
+        if verdict is not None:
+            return verdict
+
+
+async def _tick_met(link: Link, draft: Draft, error: DuplicateKeyError) -> Inserted | None:
+    if "tick" not in (error.details or {}).get("keyPattern", {}):
+        return None
+    made = await link.jobs.find_one({"schedule": draft.options.schedule, "tick": draft.options.tick}, {"_id": 1})
+    return None if made is None else Duplicate(made["_id"], f"{draft.options.schedule}@{draft.options.tick}")
+
+
+async def _answered(link: Link, asking: Generator[Question, Any, Inserted | None]) -> Inserted | None:
+    answer: Any = None
+    while True:
+        try:
+            question = asking.send(answer)
+        except StopIteration as done:
+            verdict: Inserted | None = done.value
+            return verdict
+        if isinstance(question, Find):
+            answer = await link.collection(question.of).find(question.filter, question.fields or None).to_list()
+        elif isinstance(question, Update):
+            answer = (await link.jobs.update_one(question.filter, question.update)).modified_count
+        else:
+            answer = await link.jobs.insert_one(question.doc)
+
+
+def deciding(
+    draft: Draft, now: datetime, depths: Depths, extra: Doc | None = None
+) -> Generator[Question, Any, Inserted | None]:
+    """What to ask about one draft; returns its verdict, or None when the store changed meanwhile: ask again."""
+    key, idempotent = draft.unique_queued, draft.idempotency_key
+    looks: list[Doc] = [{"_id": draft.id}]
+    looks += [{"idempotent": idempotent}] * (idempotent is not None)
+    looks += [{"unique_key": key}] * (key is not None)
+    found: list[Doc] = yield Find("jobs", {"$or": looks}, _HOLDER)
+    # The same id again is the same job, even after it has ended and its keys have gone to others.
+    if any(doc["_id"] == draft.id for doc in found):
+        return Created(draft.id)
+    known = next((doc for doc in found if idempotent is not None and doc.get("idempotent") == idempotent), None)
+    if idempotent is not None and known is not None:
+        if known["idempotent_until"] > now:
+            return Duplicate(known["_id"], idempotent)
+        over = {"_id": known["_id"], "idempotent": idempotent, "idempotent_until": known["idempotent_until"]}
+        yield Update(over, {"$unset": {"idempotent": "", "idempotent_until": ""}})
+    holder = next((doc for doc in found if key is not None and doc.get("unique_key") == key), None)
+    if key is not None and holder is not None:
+        if draft.options.on_conflict != "replace" or STATUSES[holder["status"]] not in WAITING:
+            return Duplicate(holder["_id"], key)
+        replaced: int = yield _replacing(draft, holder, now)
+        return Replaced(holder["_id"]) if replaced else None
+    depth = depths.get(draft.options.queue)
+    if depth is not None:
+        if depth[1] >= depth[0]:
+            return Full(draft.options.queue, depth[1])
+        depth[1] += 1
+    yield Insert(document(draft, now, extra))
+    return Created(draft.id)
+
+
+def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
+    run_at = _run_at(draft.options, now)
+    if draft.options.longest_wait is not None:
+        run_at = max(now, min(run_at, holder["created_at"] + whole(draft.options.longest_wait)))
+    to = Status.SCHEDULED if run_at > now else Status.QUEUED
+    told = line(max(now, holder["updated_at"]), Happened.REPLACED, to)
+    values = {
+        "payload": draft.payload_json,
+        "priority": draft.options.priority,
+        "run_at": run_at,
+        "queued_at": now if to is Status.QUEUED else None,
+        "blocked_by": None,
+    }
+    return Update({"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}, change(told, values))
+
+
+def _run_at(options: Options, now: datetime) -> datetime:
+    if options.delay is not None:
+        return now + whole(options.delay)
+    if options.run_at is None:
+        return now
+    return options.run_at.replace(microsecond=options.run_at.microsecond // 1000 * 1000)
+
+
+def document(draft: Draft, now: datetime, extra: Doc | None = None) -> Doc:
+    """The job as it is born."""
+    options = draft.options
+    run_at = _run_at(options, now)
+    status = Status.SCHEDULED if run_at > now else Status.QUEUED
+    window = options.idempotency_window if draft.idempotency_key is not None else None
+    note = f"replay of {options.replay_of}" if options.replay_of else None
+    return {
+        "_id": draft.id,
+        "type": draft.type,
+        "queue": options.queue,
+        "payload": draft.payload_json,
+        "status": status.value,
+        "priority": options.priority,
+        "run_at": run_at,
+        "attempts": 0,
+        "max_attempts": options.max_attempts,
+        "crashes": 0,
+        "max_crashes": options.max_crashes,
+        "created_at": now,
+        "updated_at": now,
+        "lease_token": 0,
+        "moves": 1,
+        "history": [line(now, Happened.ENQUEUED, status, note=note)],
+        **present(
+            {
+                "timeout_ms": None if options.timeout is None else as_ms(options.timeout),
+                "queued_at": now if status is Status.QUEUED else None,
+                "unique_key": draft.unique_queued,
+                "unique_queued": draft.unique_queued,
+                "unique_running": draft.unique_running,
+                "idempotency_key": draft.idempotency_key,
+                "idempotent": None if window is None else draft.idempotency_key,
+                "idempotent_until": None if window is None else now + whole(window),
+                "limit_key": draft.limit_key,
+                "limit_n": draft.limit,
+                "schedule": options.schedule,
+                "tick": options.tick,
+                "parent_id": options.parent_id,
+                "replay_of": options.replay_of,
+                "correlation_id": options.correlation_id,
+                "user_id": options.user_id,
+                "entity_name": options.entity_name,
+                "entity_id": options.entity_id,
+                "tags": list(options.tags) or None,
+                "metadata": options.metadata_json,
+                "trace": options.trace,
+            }
+        ),
+        **(extra or {}),
+    }

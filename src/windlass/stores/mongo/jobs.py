@@ -1,0 +1,128 @@
+"""The life of jobs in MongoDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import InvalidOperation, PyMongoError
+from pymongo.synchronous.client_session import ClientSession
+
+from windlass.core.errors import TransactionRefused
+from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.mongo import inserting, operating, settling, sweeping
+from windlass.stores.mongo.claiming import Claiming
+from windlass.stores.mongo.connection import Room, guarded, translate
+from windlass.stores.mongo.joining import insert_joined, insert_joined_now, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.core.draft import Draft
+    from windlass.core.job import Job
+    from windlass.core.transition import Transition
+    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.mongo.connection import Link
+
+
+class MongoJobs(Room):
+    """See `contract.Jobs` for what each promises."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._claiming = Claiming(link)
+
+    @guarded
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        """Write each draft or say why not."""
+        if tx is not None:
+            return await self._insert_joined(drafts, tx)
+        if not drafts:
+            return []
+        verdicts = await inserting.insert(self.link, drafts, await self.link.now())
+        self.link.on_change()
+        return verdicts
+
+    async def _insert_joined(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
+        session = session_of(tx, self.link, awaited=True)
+        if not isinstance(session, AsyncClientSession):
+            return self.insert_now(drafts, session)
+        try:
+            return await insert_joined(self.link, drafts, session)
+        except InvalidOperation as error:
+            raise TransactionRefused("tx cannot be used here: its session or client has been closed") from error
+
+    def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
+        """Write inside the caller's own transaction, on the caller's thread."""
+        session = session_of(tx, self.link, awaited=False)
+        assert isinstance(session, ClientSession)  # noqa: S101  # `session_of` has refused all others
+        try:
+            return insert_joined_now(self.link, drafts, session)
+        except InvalidOperation as error:
+            raise TransactionRefused("tx cannot be used here: its session or client has been closed") from error
+        except PyMongoError as error:
+            raise translate(error, self.link.place) from error
+
+    @guarded
+    async def claim(self, want: Want) -> list[Job]:
+        """Lease at most n jobs."""
+        if want.n < 1 or not want.types or want.queues == {}:
+            return []
+        return await self._claiming.claim(want)
+
+    @guarded
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        """Renew leases."""
+        if not leases:
+            return Extended(frozenset(), frozenset())
+        return await settling.extend(self.link, worker_id, leases, lease)
+
+    @guarded
+    async def cancels(self, worker_id: str) -> frozenset[str]:
+        """What this worker should stop."""
+        return await settling.cancels(self.link, worker_id)
+
+    @guarded
+    async def report(self, reports: Sequence[Report]) -> list[Verdict]:
+        """Write progress."""
+        verdicts = await settling.report(self.link, reports)
+        self.link.on_change()
+        return verdicts
+
+    @guarded
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        """Write transitions."""
+        if not transitions:
+            return []
+        verdicts = await settling.apply(self.link, transitions)
+        self.link.on_change()
+        return verdicts
+
+    @guarded
+    async def promote(self, n: int) -> Promoted:
+        """Queue what is due."""
+        found = await sweeping.promote(self.link, n)
+        if found.promoted or found.unblocked:
+            self.link.on_change()
+        return found
+
+    @guarded
+    async def rescue(self, n: int) -> list[Rescued]:
+        """Hand back what was lost."""
+        found = await sweeping.rescue(self.link, n)
+        if found:
+            self.link.on_change()
+        return found
+
+    @guarded
+    async def prune(self, retention: Retention, n: int) -> int:
+        """Delete what has been kept long enough."""
+        return await sweeping.prune(self.link, retention, n)
+
+    @guarded
+    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+        """Carry out operators' orders."""
+        answers = await operating.operate(self.link, orders)
+        self.link.on_change()
+        return answers

@@ -1,0 +1,119 @@
+"""Operate: what operators ask of jobs, recorded in the job's own history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pymongo.errors import DuplicateKeyError
+
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.mongo.records import STATUSES, change, latest, line
+from windlass.stores.mongo.unblocking import lines_of, unblock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from windlass.stores.mongo.connection import Doc, Link
+
+_FIELDS = {
+    name: 1
+    for name in (
+        "status",
+        "moves",
+        "updated_at",
+        "unique_queued",
+        "limit_key",
+        "unique_running",
+        "cancel_requested_at",
+    )
+}
+
+
+async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
+    """One answer per order, in order."""
+    return [await _operate_one(link, order) for order in orders]
+
+
+async def _operate_one(link: Link, order: Order) -> Answer:
+    # A job that moved between the look and the write is looked at again: the answer tells of the status it acted on.
+    while True:
+        doc = await link.jobs.find_one({"_id": order.id}, _FIELDS)
+        if doc is None:
+            return Answer(Operated.MISSING)
+        answer = await _carry_out(link, order, doc)
+        if answer is None:
+            continue
+        if answer.verdict is Operated.DONE:
+            # The one that went may have been next in line: those behind it must not wait for its end.
+            await unblock(link, lines_of([doc]))
+        return answer
+
+
+async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
+    now = latest(await link.now(), [doc])
+    if order.action is Action.CANCEL:
+        return await _cancel(link, order, doc, now)
+    if order.action is Action.RETRY:
+        return await _retry(link, order, doc, now)
+    return await _delete(link, doc)
+
+
+async def _written(link: Link, doc: Doc, update: Doc) -> bool:
+    found = {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
+    return bool((await link.jobs.update_one(found, update)).modified_count)
+
+
+async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
+    found = STATUSES[doc["status"]]
+    if found in WAITING:
+        told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
+        values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, "blocked_by": None}
+        return Answer(Operated.DONE, found) if await _written(link, doc, change(told, values)) else None
+    if found is Status.PROCESSING:
+        told = line(now, Happened.CANCEL_REQUESTED, found, by=order.actor, note=order.reason)
+        values = {"cancel_requested_at": doc.get("cancel_requested_at", now)}
+        return Answer(Operated.REQUESTED, found) if await _written(link, doc, change(told, values)) else None
+    return Answer(Operated.REFUSED, found)
+
+
+_AFRESH = dict.fromkeys(
+    (
+        "result",
+        "error",
+        "progress",
+        "finished_at",
+        "started_at",
+        "duration_ms",
+        "wait_ms",
+        "worker_id",
+        "cancel_requested_at",
+    )
+)
+
+
+async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
+    found = STATUSES[doc["status"]]
+    told = line(now, Happened.RETRIED, Status.QUEUED, by=order.actor, note=order.reason)
+    timed = found in (Status.SCHEDULED, Status.RETRYING)
+    if not timed and not found.finished:
+        return Answer(Operated.REFUSED, found)
+    values: Doc = {"run_at": now, "queued_at": now}
+    if not timed:
+        key = doc.get("unique_queued")
+        values |= {**_AFRESH, "attempts": 0, "crashes": 0, "unique_key": key}
+    try:
+        return Answer(Operated.DONE, found) if await _written(link, doc, change(told, values)) else None
+    except DuplicateKeyError:
+        holder = await link.jobs.find_one({"unique_key": doc.get("unique_queued")}, {"_id": 1})
+        return None if holder is None else Answer(Operated.DUPLICATE, found, holder["_id"])
+
+
+async def _delete(link: Link, doc: Doc) -> Answer | None:
+    found = STATUSES[doc["status"]]
+    if found is Status.PROCESSING:
+        return Answer(Operated.REFUSED, found)
+    done = await link.jobs.delete_one({"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]})
+    return Answer(Operated.DONE, found) if done.deleted_count else None

@@ -1,0 +1,88 @@
+"""Queues in MongoDB: a document each, from the first job or setting that names them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pymongo import UpdateOne
+
+from windlass.core.keys import check_name
+from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.mongo.connection import Room, guarded
+from windlass.stores.mongo.records import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.stores.mongo.connection import Doc
+
+
+class MongoQueues(Room):
+    """See `contract.Queues` for what each promises."""
+
+    @guarded
+    async def list(self) -> Sequence[QueueInfo]:
+        """Every queue, by name."""
+        rows = await self.link.collection("queues").find().sort("_id", 1).to_list()
+        return await asyncio.gather(*[self._one(row) for row in rows])
+
+    @guarded
+    async def pause(self, names: Sequence[str]) -> None:
+        """Let nothing more be claimed from these."""
+        checked = sorted({check_name(name, "the queue") for name in names})
+        paused = [{"$set": {"paused_at": {"$ifNull": ["$paused_at", "$$NOW"]}}}]
+        writes = [UpdateOne({"_id": name}, paused, upsert=True) for name in checked]
+        if writes:
+            await self.link.collection("queues").bulk_write(writes)
+
+    @guarded
+    async def resume(self, names: Sequence[str]) -> None:
+        """Let them be claimed again."""
+        await self.link.surely(
+            lambda: self.link.collection("queues").update_many(
+                {"_id": {"$in": list(names)}}, {"$unset": {"paused_at": ""}}
+            )
+        )
+        self.link.on_change()
+
+    @guarded
+    async def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """Set or lift the largest depth."""
+        check_name(name, "the queue")
+        update: Doc = {"$unset": {"max_depth": ""}} if max_depth is None else {"$set": {"max_depth": max_depth}}
+        await self.link.collection("queues").update_one({"_id": name}, update, upsert=True)
+
+    async def _one(self, row: Doc) -> QueueInfo:
+        name = row["_id"]
+        depth, processing, oldest = await asyncio.gather(
+            self._count("queued", name), self._count("processing", name), self._oldest(name)
+        )
+        return QueueInfo(
+            name=name,
+            paused_at=row.get("paused_at"),
+            max_depth=row.get("max_depth"),
+            depth=depth,
+            processing=processing,
+            oldest=oldest,
+        )
+
+    async def _count(self, status: str, name: str) -> Count:
+        found = await self.link.jobs.count_documents({"status": status, "queue": name}, limit=COUNT_CAP + 1)
+        return Count(min(found, COUNT_CAP), found <= COUNT_CAP)
+
+    async def _oldest(self, name: str) -> timedelta | None:
+        rows = await (
+            await self.link.jobs.aggregate(
+                [
+                    {"$match": {"status": "queued", "queue": name}},
+                    {"$limit": COUNT_CAP},
+                    {"$group": {"_id": None, "first": {"$min": "$queued_at"}}},
+                    {"$set": {"waited": {"$subtract": ["$$NOW", "$first"]}}},
+                ]
+            )
+        ).to_list()
+        if not rows or rows[0]["waited"] is None:
+            return None
+        return duration(max(0, rows[0]["waited"]))

@@ -1,0 +1,184 @@
+"""Between documents and values: what a job, a history line or an instant looks like in MongoDB.
+
+Fields that have no value are absent, never null. Payload, result, metadata and error are JSON text, opaque to the
+server, so that any member name survives. `moves` counts every line a job's history ever had and so is its version:
+whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.history import HISTORY_LIMIT, Entry, Happened
+from windlass.core.job import Error, Job, Progress
+from windlass.core.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from bson import ObjectId
+
+    from windlass.stores.mongo.connection import Doc, Link
+
+STATUSES = {status.value: status for status in Status}
+NO_HISTORY = {"history": 0}
+"""A job can have a long one, and only one view shows it."""
+
+
+def as_ms(value: timedelta) -> int:
+    """A timedelta in milliseconds, rounded up: never earlier than asked."""
+    return -(-value // timedelta(milliseconds=1))
+
+
+def whole(value: timedelta) -> timedelta:
+    """The same as a timedelta."""
+    return timedelta(milliseconds=as_ms(value))
+
+
+@lru_cache(maxsize=1024)
+def duration(ms: int) -> timedelta:
+    """Milliseconds as a timedelta."""
+    return timedelta(milliseconds=ms)
+
+
+def in_ms(value: timedelta) -> int:
+    """The whole milliseconds of a difference between two stored instants."""
+    return value // timedelta(milliseconds=1)
+
+
+def latest(now: datetime, docs: Iterable[Mapping[str, Any]]) -> datetime:
+    """The instant to write: now, but never before what these documents tell of already."""
+    return max([now, *[doc["updated_at"] for doc in docs]])
+
+
+def job_of(doc: Doc) -> Job:
+    """The job of a document; positions and not names, because this runs for every job there is."""
+    get = doc.get
+    timeout, error, progress = get("timeout_ms"), get("error"), get("progress")
+    return Job(
+        doc["_id"],
+        doc["type"],
+        doc["queue"],
+        doc["payload"],
+        STATUSES[doc["status"]],
+        doc["priority"],
+        doc["run_at"],
+        doc["attempts"],
+        doc["max_attempts"],
+        doc["crashes"],
+        doc["max_crashes"],
+        None if timeout is None else duration(timeout),
+        doc["created_at"],
+        doc["updated_at"],
+        get("queued_at"),
+        get("cancel_requested_at"),
+        get("worker_id"),
+        doc["lease_token"],
+        get("lease_expires_at"),
+        get("started_at"),
+        get("result"),
+        None if error is None else Error(**json.loads(error)),
+        None if progress is None else Progress(**json.loads(progress)),
+        get("finished_at"),
+        get("duration_ms"),
+        get("wait_ms"),
+        get("unique_key"),
+        get("unique_queued"),
+        get("unique_running"),
+        get("idempotency_key"),
+        get("limit_key"),
+        get("limit_n"),
+        get("blocked_by"),
+        get("schedule"),
+        get("tick"),
+        get("parent_id"),
+        get("replay_of"),
+        get("correlation_id"),
+        get("user_id"),
+        get("entity_name"),
+        get("entity_id"),
+        tuple(get("tags", ())),
+        get("metadata"),
+        get("trace"),
+    )
+
+
+def error_json(error: Error | None) -> str | None:
+    """An error as its field holds it."""
+    if error is None:
+        return None
+    return json.dumps({"type": error.type, "message": error.message, "traceback": error.traceback})
+
+
+def progress_json(progress: Progress) -> str:
+    """A progress as its field holds it."""
+    return json.dumps({"done": progress.done, "of": progress.of, "note": progress.note})
+
+
+def line(
+    now: datetime,
+    happened: Happened,
+    status: Status,
+    *,
+    by: str | None = None,
+    token: int | None = None,
+    note: str | None = None,
+    mark: ObjectId | None = None,
+) -> Doc:
+    """One line of history; its number follows from its place and from `moves`.
+
+    The mark tells whose write it was: a batch that changed fewer jobs than asked finds its own by it.
+    """
+    told = {"at": now, "what": happened.value, "status": status.value, "by": by, "token": token, "note": note}
+    return present({**told, "mark": mark})
+
+
+def present(values: Mapping[str, Any]) -> Doc:
+    """What has a value."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def change(told: Doc, values: Mapping[str, Any], more: Mapping[str, int] | None = None) -> Doc:
+    """An update that sets these fields (None removes one), adds to others, and appends its line of history."""
+    update: Doc = {
+        "$set": {"updated_at": told["at"], "status": told["status"], **present(values)},
+        "$inc": {"moves": 1, **(more or {})},
+        "$push": {"history": {"$each": [told], "$slice": -HISTORY_LIMIT}},
+    }
+    removed = {name: "" for name, value in values.items() if value is None}
+    if removed:
+        update["$unset"] = removed
+    return update
+
+
+def appended(told: Doc) -> Doc:
+    """The history with one more line, inside an update that is a pipeline."""
+    return {"$slice": [{"$concatArrays": ["$history", [{"$literal": told}]]}, -HISTORY_LIMIT]}
+
+
+async def marked(link: Link, ids: Iterable[str], mark: ObjectId) -> set[str]:
+    """Which of these jobs were changed by the write of this mark, even if others have changed them since."""
+    docs = await link.jobs.find({"_id": {"$in": list(ids)}, "history.mark": mark}, {"_id": 1}).to_list()
+    return {doc["_id"] for doc in docs}
+
+
+def entries_of(doc: Doc) -> list[Entry]:
+    """A job's history, oldest first."""
+    lines: list[Doc] = doc["history"]
+    first = doc["moves"] - len(lines) + 1
+    return [
+        Entry(
+            number=number,
+            at=told["at"],
+            happened=Happened(told["what"]),
+            status=STATUSES[told["status"]],
+            actor=told.get("by"),
+            token=told.get("token"),
+            note=told.get("note"),
+        )
+        for number, told in enumerate(lines, first)
+    ]

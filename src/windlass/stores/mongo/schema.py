@@ -1,0 +1,144 @@
+"""The collections and indexes of the MongoDB store, and how they are brought up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pymongo import IndexModel
+from pymongo.errors import CollectionInvalid
+
+from windlass.core.errors import SchemaMismatch
+from windlass.core.status import Status
+from windlass.stores.mongo.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from windlass.stores.mongo.connection import Doc
+
+MIGRATIONS = ("0001_install",)
+VERSION = len(MIGRATIONS)
+_DAY = 86_400
+_NOT_RUNNING = sorted(status.value for status in set(Status) - {Status.PROCESSING})
+
+# Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
+JOBS: dict[str, tuple[list[str], Doc]] = {
+    # What waits: the claim walks it in order, and type rides along so that others are passed over without a look-up.
+    "claim": (
+        ["queue", "priority", "run_at", "_id", "type"],
+        {"partialFilterExpression": {"status": "queued"}},
+    ),
+    "due": (["status", "run_at"], {"partialFilterExpression": {"status": {"$in": ["scheduled", "retrying"]}}}),
+    "leases": (["lease_expires_at"], {"partialFilterExpression": {"status": "processing"}}),
+    "blocked": (["blocked_by", "queued_at", "_id"], {"partialFilterExpression": {"status": "blocked"}}),
+    # The slot is the running job itself: two jobs cannot run in one slot of a limit, whatever the workers believe.
+    "slots": (["limit_key", "slot"], {"unique": True, "partialFilterExpression": {"slot": {"$exists": True}}}),
+    "unique": (["unique_key"], {"unique": True, "partialFilterExpression": {"unique_key": {"$exists": True}}}),
+    "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
+    "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
+    # Views: ids are made in order of time, so each of these lists newest first without sorting.
+    # Processing jobs are few and found by their leases; leaving them out saves two writes in the life of every job.
+    "status": (["status", "_id", "queue"], {"partialFilterExpression": {"status": {"$in": _NOT_RUNNING}}}),
+    "queue": (["queue", "_id"], {}),
+    "type": (["type", "_id"], {}),
+    "user": (["user_id", "_id"], {"partialFilterExpression": {"user_id": {"$exists": True}}}),
+    "entity": (["entity_name", "entity_id", "_id"], {"partialFilterExpression": {"entity_name": {"$exists": True}}}),
+    "correlation": (["correlation_id", "_id"], {"partialFilterExpression": {"correlation_id": {"$exists": True}}}),
+    "parent": (["parent_id", "_id"], {"partialFilterExpression": {"parent_id": {"$exists": True}}}),
+    "schedule": (["schedule", "_id"], {"partialFilterExpression": {"schedule": {"$exists": True}}}),
+}
+INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
+    "jobs": JOBS,
+    "minutes": {"minute": (["minute"], {"expireAfterSeconds": 30 * _DAY})},
+    "workers": {"beat": (["beat_at"], {"expireAfterSeconds": _DAY})},
+    "locks": {"expiry": (["expires_at"], {"expireAfterSeconds": _DAY})},
+}
+PLAIN = ("queues", "schedules", "meta")
+"""collections that need no index but that of their ids"""
+_TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
+
+
+class MongoSchema(Room):
+    """Indexes by name; making one that is there already does nothing, so any number may migrate at once."""
+
+    @guarded
+    async def version(self) -> int:
+        """The installed version; 0 when there is none."""
+        return await self._version()
+
+    @guarded
+    async def pending(self) -> list[str]:
+        """What migrate would do."""
+        return list(MIGRATIONS[self._check(await self._version()) :])
+
+    @guarded
+    async def migrate(self) -> list[str]:
+        """Make what is missing; a newer schema than this windlass knows is refused."""
+        found = self._check(await self._version())
+        if found == VERSION:
+            return []
+        # All of them now: a transaction could not read a collection that is made after its own beginning.
+        await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
+        await self.link.collection("meta").update_one({"_id": "schema"}, {"$max": {"version": VERSION}}, upsert=True)
+        return list(MIGRATIONS[found:])
+
+    @guarded
+    async def verify(self) -> list[str]:
+        """Name every index that is missing or was changed."""
+        found = await asyncio.gather(*[self._differences(of) for of in INDEXES])
+        return [difference for some in found for difference in some]
+
+    def statements(self) -> str:
+        """The migrations as commands for mongosh."""
+        lines = [f"// {MIGRATIONS[0]}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
+        for of, indexes in INDEXES.items():
+            for name, (keys, options) in indexes.items():
+                asked = json.dumps({"name": name, **options})
+                lines.append(f"db.{self.link.name(of)}.createIndex({json.dumps(dict.fromkeys(keys, 1))}, {asked})")
+        meta = self.link.name("meta")
+        lines.append(f'db.{meta}.updateOne({{"_id": "schema"}}, {{"$max": {{"version": {VERSION}}}}}, {{"upsert": true}})')
+        return "\n".join(lines)
+
+    async def _version(self) -> int:
+        row = await self.link.collection("meta").find_one({"_id": "schema"})
+        return int(row["version"]) if row else 0
+
+    def _check(self, found: int) -> int:
+        if found > VERSION:
+            raise SchemaMismatch(
+                f"the schema of {self.link.place.address} is at {found}, this windlass knows {VERSION}: upgrade it"
+            )
+        return found
+
+    async def _create(self, of: str) -> None:
+        with suppress(CollectionInvalid):  # another made it
+            await self.link.client[self.link.place.database].create_collection(self.link.name(of))
+
+    async def _make(self, of: str) -> None:
+        models = [
+            IndexModel([(key, 1) for key in keys], name=name, **options)
+            for name, (keys, options) in INDEXES[of].items()
+        ]
+        await self.link.collection(of).create_indexes(models)
+
+    async def _differences(self, of: str) -> list[str]:
+        made = await self.link.collection(of).index_information()
+        where = self.link.name(of)
+        missing = [f"index {name} of {where} is missing" for name in INDEXES[of] if name not in made]
+        changed = [
+            f"index {name} of {where} differs from what windlass made"
+            for name, (keys, options) in INDEXES[of].items()
+            if name in made and not _alike(made[name], keys, options)
+        ]
+        return missing + changed
+
+
+def _alike(made: Any, keys: list[str], options: Doc) -> bool:
+    asked: Doc = {"key": [(key, 1) for key in keys], **options}
+    found: Doc = {"key": list(made["key"]), **{name: made[name] for name in _TOLD if name in made}}
+    return {**found, "partialFilterExpression": _plain(found)} == {**asked, "partialFilterExpression": _plain(asked)}
+
+
+def _plain(index: Doc) -> str:
+    return json.dumps(index.get("partialFilterExpression"), sort_keys=True)

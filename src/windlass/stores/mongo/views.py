@@ -1,0 +1,117 @@
+"""Looking at jobs in MongoDB: keyset pages, capped counts, history and figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.errors import SettingsError
+from windlass.core.status import Status
+from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.mongo.connection import Room, guarded
+from windlass.stores.mongo.records import NO_HISTORY, STATUSES, entries_of, job_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.core.history import Entry
+    from windlass.core.job import Job
+    from windlass.stores.mongo.connection import Doc
+
+_FIELDS = (
+    "status",
+    "type",
+    "queue",
+    "user_id",
+    "entity_name",
+    "entity_id",
+    "correlation_id",
+    "schedule",
+    "parent_id",
+)
+
+
+class MongoViews(Room):
+    """See `contract.Views` for what each promises."""
+
+    @guarded
+    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """The jobs of these ids, in order."""
+        docs = await self.link.jobs.find({"_id": {"$in": list(set(ids))}}, NO_HISTORY).to_list()
+        found = {doc["_id"]: job_of(doc) for doc in docs}
+        return [found.get(job_id) for job_id in ids]
+
+    @guarded
+    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
+        """Newest first, after the cursor."""
+        if limit < 1:
+            raise SettingsError(f"limit is {limit}: expected at least 1")
+        asked = _asked(filter_)
+        if after is not None:
+            asked["_id"] = {"$lt": after}
+        docs = await self.link.jobs.find(asked, NO_HISTORY).sort("_id", -1).limit(limit + 1).to_list()
+        jobs = tuple(job_of(doc) for doc in docs[:limit])
+        return Page(jobs, jobs[-1].id if len(docs) > limit else None)
+
+    @guarded
+    async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
+        """How many match, up to the cap."""
+        n = await self.link.jobs.count_documents(_asked(filter_), limit=cap + 1)
+        return Count(min(n, cap), n <= cap)
+
+    @guarded
+    async def history(self, job_id: str) -> list[Entry]:
+        """The job's moves, oldest first."""
+        doc = await self.link.jobs.find_one({"_id": job_id}, {"history": 1, "moves": 1})
+        return entries_of(doc) if doc else []
+
+    @guarded
+    async def stats(self, since: timedelta) -> Stats:
+        """Counts now and minutes since."""
+        now = await self.link.now()
+        first = (now - whole(since)).replace(second=0, microsecond=0)
+        rows = await self.link.collection("minutes").find({"minute": {"$gte": first}}).sort("minute", 1).to_list()
+        return Stats(now, tuple(await self._counts()), tuple(_minute(row) for row in rows))
+
+    async def _counts(self) -> list[StatusCount]:
+        first, *others = [_by_queue(status) for status in Status]
+        unions = [{"$unionWith": {"coll": self.link.name("jobs"), "pipeline": other}} for other in others]
+        rows = await (await self.link.jobs.aggregate([*first, *unions])).to_list()
+        found: list[StatusCount] = []
+        for status in Status:
+            mine = [row for row in rows if row["status"] == status.value]
+            exact = sum(row["n"] for row in mine) <= COUNT_CAP
+            mine.sort(key=lambda row: str(row["_id"]))
+            found += [StatusCount(row["_id"], status, Count(row["n"], exact)) for row in mine]
+        return found
+
+
+def _by_queue(status: Status) -> list[Doc]:
+    return [
+        {"$match": {"status": status.value}},
+        {"$limit": COUNT_CAP + 1},
+        {"$project": {"_id": 0, "queue": 1}},
+        {"$group": {"_id": "$queue", "n": {"$sum": 1}}},
+        {"$set": {"status": status.value}},
+    ]
+
+
+def _minute(row: Doc) -> Minute:
+    of = row["_id"]
+    return Minute(
+        row["minute"],
+        of["queue"],
+        of["type"],
+        STATUSES[of["status"]],
+        of["bucket"],
+        row["n"],
+        row["duration_ms"],
+        row["wait_ms"],
+    )
+
+
+def _asked(filter_: Filter) -> Doc:
+    given = {name: getattr(filter_, name) for name in _FIELDS}
+    return {
+        name: value.value if isinstance(value, Status) else value for name, value in given.items() if value is not None
+    }

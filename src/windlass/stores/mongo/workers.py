@@ -1,0 +1,48 @@
+"""Workers in MongoDB: how each last described itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from windlass.stores.contract import WorkerInfo
+from windlass.stores.mongo.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.mongo.connection import Doc
+
+
+class MongoWorkers(Room):
+    """See `contract.Workers` for what each promises."""
+
+    @guarded
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Write how the worker is."""
+        told = asdict(worker)
+        del told["started_at"], told["beat_at"]
+        stamped = {
+            "described": {"$literal": json.dumps(told)},
+            "started_at": {"$ifNull": ["$started_at", "$$NOW"]},
+            "beat_at": "$$NOW",
+        }
+        await self.link.collection("workers").update_one({"_id": worker.id}, [{"$set": stamped}], upsert=True)
+
+    @guarded
+    async def list(self) -> Sequence[WorkerInfo]:
+        """Every worker, by id."""
+        return [_worker(row) for row in await self.link.collection("workers").find().sort("_id", 1).to_list()]
+
+    @guarded
+    async def forget(self, ids: Sequence[str]) -> None:
+        """Remove these."""
+        gone: Doc = {"_id": {"$in": list(ids)}}
+        await self.link.surely(lambda: self.link.collection("workers").delete_many(gone))
+
+
+def _worker(row: Doc) -> WorkerInfo:
+    told: Doc = json.loads(row["described"])
+    told["queues"], told["types"] = tuple(told["queues"]), tuple(told["types"])
+    return WorkerInfo(**told, started_at=row["started_at"], beat_at=row["beat_at"])

@@ -1,0 +1,136 @@
+"""The primary goes away under load: what was acknowledged is done, by one worker at a time, and work goes on soon."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.mongo_failover import ReplicaSet, Trial, found_in_control, written_with_w1
+from tests.support.processes import Node
+from tests.support.servers import start_mongo
+from windlass import Status, Windlass
+
+pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("mongo-failover")]
+
+WORKERS = 4
+WAITING = 800
+"""jobs enqueued before the fault, so that no worker runs dry: thirty-two slots do a hundred a second at the most"""
+RESUMED_WITHIN = 5.0
+"""seconds from the election of the new primary until every worker has begun a job"""
+
+
+@pytest.fixture(scope="module")
+def members() -> Iterator[ReplicaSet]:
+    with start_mongo(members=3, own=True) as server:
+        replica = ReplicaSet(server)
+        yield replica
+        replica.thaw()
+
+
+@pytest.fixture
+def trial(members: ReplicaSet, tmp_path: Path) -> Iterator[Trial]:
+    members.heal()
+    made = Trial(members, tmp_path, f"failover_{time.time_ns()}")
+    yield made
+    members.thaw()
+    made.stop_workers()
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Say a figure on the screen, also when the test passes."""
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return say
+
+
+def depose(replica: ReplicaSet, node: Node) -> None:
+    replica.step_down(node)
+
+
+def kill(replica: ReplicaSet, node: Node) -> None:
+    node.kill()
+
+
+def freeze(replica: ReplicaSet, node: Node) -> None:
+    replica.freeze(node)
+
+
+@pytest.mark.parametrize("fault", [depose, kill, freeze], ids=lambda fault: fault.__name__)
+async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_primary_goes(
+    trial: Trial, fault: Callable[[ReplicaSet, Node], None], tell: Callable[[str], None]
+) -> None:
+    async with Windlass(trial.url) as client:
+        first = await asyncio.gather(
+            *(client.enqueue("work", {"seconds": 0.3}, max_attempts=50, max_crashes=50) for _ in range(WAITING))
+        )
+        trial.acknowledged += [handle.id for handle in first]
+        for _ in range(WORKERS):
+            trial.start_worker("--concurrency", "8")
+        await trial.until_all_resumed(0, within=30)
+
+        async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
+            await asyncio.sleep(1)
+            old = trial.replica.wait_for_primary()
+            struck = time.monotonic()
+            await asyncio.to_thread(fault, trial.replica, old)
+            await asyncio.to_thread(trial.replica.wait_for_primary, other_than=old)
+            elected = time.monotonic()
+            resumed = await trial.until_all_resumed(elected, within=20)
+            acknowledged_then = len(trial.acknowledged)
+            await asyncio.sleep(1)
+            trial.replica.thaw()  # a frozen one wakes and finds that it leads no more
+            await asyncio.sleep(1)
+
+        ended = await trial.until_ended(client, within=40)
+        wrong, again, overlaps = await trial.violations(client)
+        lost = [job_id for job_id, status in ended.items() if status is not Status.SUCCEEDED]
+        tell(
+            f"{fault.__name__}: {len(ended)} acknowledged, lost {len(lost)}, violations {len(wrong)}, ran again {again}"
+            f" (overlapping {overlaps}), enqueues refused {len(trial.refused)}, elected after {elected - struck:.2f} s,"
+            f" workers resumed after {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s"
+        )
+        assert not lost, {job_id: ended[job_id] for job_id in lost[:10]}
+        assert not wrong, wrong[:3]
+        assert len(trial.acknowledged) > acknowledged_then, "producers went on under the new primary"
+        assert all("pymongo" not in told and "ServerDescription" not in told for told in trial.refused)
+        assert max(resumed.values()) < RESUMED_WITHIN
+
+
+async def test_what_one_member_alone_has_seen_is_never_acknowledged(trial: Trial, tell: Callable[[str], None]) -> None:
+    """The others die, then the primary, and the others come back. The control writes with w:1 to the primary alone."""
+    async with Windlass(trial.url) as client:
+        await client.enqueue("work", {"seconds": 0})
+        old = trial.replica.wait_for_primary()
+        control = f"{trial.database}_control"
+        async with trial.producing(client, producers=4, pause=0.02, seconds=0):
+            await asyncio.sleep(0.3)
+            before = len(trial.acknowledged)
+            others = trial.replica.others(old)
+            for other in others:  # killed, not frozen: what was sent to a frozen one waits in its socket
+                other.kill()
+            control_acknowledged = await asyncio.to_thread(written_with_w1, old, control, 1.0)
+            old.kill()
+            for other in others:
+                await asyncio.to_thread(other.start)
+            new = await asyncio.to_thread(trial.replica.wait_for_primary, other_than=old)
+            await asyncio.sleep(1)
+        kept = await asyncio.to_thread(found_in_control, new, control)
+        found = await client.store.views.get(trial.acknowledged)
+        lost = [job_id for job_id, job in zip(trial.acknowledged, found, strict=True) if job is None]
+        bitten = len(control_acknowledged) - len(kept)
+        tell(
+            f"one member alone: windlass {len(trial.acknowledged)} acknowledged ({before} before), lost {len(lost)},"
+            f" refused {len(trial.refused)}; control with w:1 {len(control_acknowledged)} acknowledged, lost {bitten}"
+            f"{'' if bitten else ' (the control did not bite)'}"
+        )
+        assert len(trial.acknowledged) > before > 0
+        assert not lost

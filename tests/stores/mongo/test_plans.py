@@ -1,0 +1,245 @@
+"""What runs all the time finds its documents by the index made for it, however many have ended.
+
+The server's own profiler tells what each command of the store examined and by which index: no query is repeated here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pymongo import MongoClient
+from pymongo.database import Database
+
+from tests.contract.steps import finish, passed, put
+from tests.support.apps import nothing_left
+from tests.support.drafts import INSTANT, draft, new_id, want
+from tests.support.servers import Server, start_mongo
+from windlass.core.draft import make_id
+from windlass.core.status import Status
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Filter, Store
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("mongo-plans")]
+
+FINISHED = 50_000
+EACH = 50
+"""finished jobs of each user, entity and correlation"""
+
+
+@dataclass
+class Looked:
+    """What one command did."""
+
+    command: str
+    documents: int
+    keys: int
+    plan: dict[str, Any]
+
+    def stages(self) -> list[dict[str, Any]]:
+        return list(_stages(self.plan))
+
+
+def _stages(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "stage" in plan:
+        yield plan
+    for name in ("inputStage", "thenStage", "elseStage", "outerStage", "innerStage"):
+        if name in plan:
+            yield from _stages(plan[name])
+    for name in ("inputStages", "shards"):
+        for inner in plan.get(name, ()):
+            yield from _stages(inner)
+
+
+class Profiled:
+    """One database with many finished jobs, whose profiler is asked what a call of the store cost."""
+
+    def __init__(self, store: Store, database: Database[dict[str, Any]]) -> None:
+        self.store = store
+        self._database = database
+
+    async def during(self, call: Callable[[], Awaitable[object]]) -> list[Looked]:
+        """Every command on the jobs that the call sent."""
+        since = self._database.client.admin.command("hello")["localTime"]
+        self._database.command("profile", 2)
+        try:
+            await call()
+        finally:
+            self._database.command("profile", 0)
+        asked = {"ns": f"{self._database.name}.windlass_jobs", "appName": "windlass", "ts": {"$gte": since}}
+        seen = self._database.get_collection("system.profile").find(asked).sort("$natural", 1).to_list()
+        assert seen, "it sent no command about the jobs"
+        return [
+            Looked(one["op"], one.get("docsExamined", 0), one.get("keysExamined", 0), one.get("execStats", {}))
+            for one in seen
+        ]
+
+
+def indexes(looked: list[Looked]) -> set[str]:
+    return {stage["indexName"] for one in looked for stage in one.stages() if "indexName" in stage}
+
+
+def documents(looked: list[Looked]) -> int:
+    return sum(one.documents for one in looked)
+
+
+def assert_no_scan(looked: list[Looked]) -> None:
+    assert not [stage for one in looked for stage in one.stages() if stage["stage"] == "COLLSCAN"]
+
+
+def assert_no_sort(looked: list[Looked]) -> None:
+    assert not [stage for one in looked for stage in one.stages() if stage["stage"] == "SORT"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with start_mongo() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def model(server: Server) -> Iterator[Database[dict[str, Any]]]:
+    """A database to which the first test adds the many finished jobs."""
+    client: MongoClient[dict[str, Any]] = MongoClient(server.url)
+    with client:
+        database = client.get_database(f"plans_{time.time_ns()}")
+        yield database
+        client.drop_database(database.name)
+
+
+@asynccontextmanager
+async def opened(server: Server, name: str) -> AsyncGenerator[Store, None]:
+    async with nothing_left():
+        store = store_at(urlsplit(server.url)._replace(path=f"/{name}").geturl())
+        await store.open()
+        yield store
+        await store.close()
+
+
+def multiply(database: Database[dict[str, Any]], job_id: str) -> None:
+    """Copy a finished job, as the store wrote it, many times."""
+    jobs = database.get_collection("windlass_jobs")
+    model = jobs.find_one({"_id": job_id})
+    assert model is not None
+    for start in range(0, FINISHED, 1000):
+        copies: list[dict[str, Any]] = []
+        for number in range(start, start + 1000):
+            group = str(number // EACH)
+            of = {"user_id": f"u{group}", "entity_id": group, "correlation_id": group}
+            assert of.keys() <= model.keys()
+            copies.append({**model, **of, "_id": make_id(1_600_000_000_000 + number, number)})
+        jobs.insert_many(copies, ordered=False)
+
+
+@pytest.fixture
+async def profiled(server: Server, model: Database[dict[str, Any]]) -> AsyncGenerator[Profiled, None]:
+    async with opened(server, model.name) as store:
+        if await store.views.get([FIRST]) == [None]:
+            about = {"user_id": "u1", "entity_name": "order", "entity_id": "1", "correlation_id": "1"}
+            await finish(store, draft(id=FIRST, **about))
+            multiply(model, FIRST)
+        yield Profiled(store, model)
+
+
+FIRST = new_id()
+
+
+async def test_a_claim_examines_at_most_two_documents_for_each_job(profiled: Profiled) -> None:
+    await put(profiled.store, *(draft() for _ in range(300)))
+    await profiled.store.jobs.claim(want(n=10))
+    claimed: list[Any] = []
+
+    async def claim() -> None:
+        claimed.extend(await profiled.store.jobs.claim(want(n=100)))
+
+    looked = await profiled.during(claim)
+    assert len(claimed) == 100
+    assert documents(looked) <= 2 * len(claimed), looked
+    assert "claim" in indexes(looked)
+    assert_no_scan(looked)
+    assert_no_sort(looked)
+
+
+async def test_an_idle_claim_examines_no_document(profiled: Profiled) -> None:
+    await put(profiled.store, *(draft() for _ in range(50)))
+    nothing = want(types={"nothing"})
+    await profiled.store.jobs.claim(nothing)
+    looked = await profiled.during(lambda: profiled.store.jobs.claim(nothing))
+    assert documents(looked) == 0, looked
+    assert_no_scan(looked)
+
+
+async def test_the_end_of_an_attempt_examines_its_own_job(profiled: Profiled) -> None:
+    looked = await profiled.during(lambda: finish(profiled.store, draft("ending")))
+    assert documents(looked) <= 5, looked
+    assert_no_scan(looked)
+
+
+async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
+    later = [draft(delay=timedelta(hours=1)) for _ in range(100)]
+    due = [draft("due", delay=timedelta(milliseconds=300)) for _ in range(20)]
+    await put(profiled.store, *later, *due)
+    await passed(profiled.store, await profiled.store.now() + timedelta(milliseconds=400))
+    promoted: list[int] = []
+
+    async def promote() -> None:
+        promoted.append((await profiled.store.jobs.promote(1000)).promoted)
+
+    looked = await profiled.during(promote)
+    assert promoted == [20]
+    assert documents(looked) <= 3 * 20 + 5, looked
+    assert "due" in indexes(looked)
+    assert_no_scan(looked)
+
+    lost = await profiled.store.jobs.claim(want(n=20, types={"due"}, lease=INSTANT))
+    await passed(profiled.store, lost[0].lease_expires_at)
+    rescued: list[int] = []
+
+    async def rescue() -> None:
+        rescued.append(len(await profiled.store.jobs.rescue(1000)))
+
+    looked = await profiled.during(rescue)
+    assert rescued == [20]
+    assert documents(looked) <= 3 * 20, looked
+    assert "leases" in indexes(looked)
+    assert_no_scan(looked)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "index"),
+    [
+        (Filter(), "_id_"),
+        (Filter(status=Status.SUCCEEDED), "status"),
+        (Filter(status=Status.FAILED), "status"),
+        (Filter(user_id="u3"), "user"),
+        (Filter(entity_name="order", entity_id="3"), "entity"),
+        (Filter(correlation_id="3"), "correlation"),
+        (Filter(type="noop"), "type"),
+        (Filter(queue="default"), "queue"),
+        (Filter(parent_id="x"), "parent"),
+        (Filter(schedule="x"), "schedule"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: Filter, index: str) -> None:
+    for after in (None, new_id()):
+        looked = await profiled.during(lambda after=after: profiled.store.views.find(filter_, 10, after))  # type: ignore[misc]
+        assert indexes(looked) == {index}
+        assert documents(looked) <= 11, looked  # one more tells that there is a next page
+        assert_no_scan(looked)
+        assert_no_sort(looked)
+
+
+async def test_running_jobs_are_found_among_the_running(profiled: Profiled) -> None:
+    await put(profiled.store, *(draft("running") for _ in range(20)))
+    await profiled.store.jobs.claim(want(n=20, types={"running"}))
+    running = (await profiled.store.views.count(Filter(status=Status.PROCESSING))).n
+    looked = await profiled.during(lambda: profiled.store.views.find(Filter(status=Status.PROCESSING), 10))
+    assert documents(looked) <= running, looked
+    assert_no_scan(looked)
