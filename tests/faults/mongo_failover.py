@@ -65,6 +65,17 @@ class ReplicaSet:
         self.server = server
         self.nodes = server.nodes
         self._frozen: list[Node] = []
+        self.heal()
+        self._hasten()
+
+    def _hasten(self) -> None:
+        # A new primary waits for word from every member before it takes writes: of a frozen one for 10 s, by default.
+        client: MongoClient[dict[str, Any]] = MongoClient(self.server.url, serverSelectionTimeoutMS=20_000)
+        with client:
+            config: dict[str, Any] = client.admin.command("replSetGetConfig")["config"]
+            config["version"] += 1
+            config["settings"].update({"heartbeatTimeoutSecs": 2, "catchUpTimeoutMillis": 2000})
+            client.admin.command("replSetReconfig", config)
 
     def url(self, database: str) -> str:
         """The whole set, with a database of its own."""
@@ -341,6 +352,17 @@ def _between(history: list[Entry], happened: Happened, earlier: int, later: int)
     numbers = {entry.token: entry.number for entry in history if entry.happened is Happened.CLAIMED}
     low, high = numbers.get(earlier, 0), numbers.get(later, 0)
     return any(entry.happened is happened and low < entry.number < high for entry in history)
+
+
+def takes_durable_writes(node: Node, database: str) -> bool:
+    """Whether a majority acknowledges a write through this member."""
+    with _direct(node, 2000) as client:
+        probes = client.get_database(database).get_collection("probes", write_concern=WriteConcern("majority"))
+        try:
+            probes.insert_one({})
+        except PyMongoError:
+            return False
+    return True
 
 
 def written_with_w1(node: Node, database: str, seconds: float) -> list[int]:

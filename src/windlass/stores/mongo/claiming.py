@@ -161,8 +161,8 @@ class _Claim:
             ids = [doc["_id"] for doc in docs]
             update = self._lease_pipeline(at, moves, token)
             found = {"_id": {"$in": ids}, "status": "queued", "moves": moves}
-            done = await self._link.surely(lambda found=found, update=update: self._link.jobs.update_many(found, update))  # type: ignore[misc]  # bound per turn
-            ours = set(ids) if done.modified_count == len(ids) else await marked(self._link, ids, self._mark)
+            done = await self._link.update_many(found, update)
+            ours = set(ids) if done == len(ids) else await marked(self._link, ids, self._mark)
             for doc in docs:
                 if doc["_id"] in ours:
                     self.taken.append(self._leased(doc, at))
@@ -191,9 +191,7 @@ class _Claim:
         ]
 
     def _told(self, now: datetime, token: int) -> Doc:
-        return line(
-            now, Happened.CLAIMED, Status.PROCESSING, by=self._want.worker_id, token=token + 1, mark=self._mark
-        )
+        return line(now, Happened.CLAIMED, Status.PROCESSING, by=self._want.worker_id, token=token + 1, mark=self._mark)
 
     async def _admit(self, doc: Doc, now: datetime) -> bool:
         """Take one that needs a slot or a key, or put it aside."""
@@ -267,7 +265,7 @@ class _Claim:
                 found: Doc = {"_id": {"$in": [doc["_id"] for doc in some]}, "status": "queued", "moves": moves}
                 told = line(latest(now, some), Happened.BLOCKED, Status.BLOCKED, note=by)
                 update = change(told, {"blocked_by": by})
-                await self._link.surely(lambda found=found, update=update: self._link.jobs.update_many(found, update))  # type: ignore[misc]  # bound per turn
+                await self._link.update_many(found, update)
         # Who stood in the way may have ended just before these were put aside, and freed nobody.
         await unblock(self._link, list(self._blocks))
 

@@ -1,11 +1,11 @@
-"""The connection of the MongoDB store: one client per opened store, the server's clock, and errors in windlass's words."""
+"""The connection of the MongoDB store: one client per opened store, the server's clock, errors in windlass's words."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -165,6 +165,7 @@ class Link:
         self._collections.clear()
         if client is not None:
             await client.close()
+            await asyncio.sleep(0)  # its sockets are closed by the loop's next turn, which may be its last
 
     async def _hello(self) -> Doc:
         hello: Doc = await self.client.get_database("admin", codec_options=OPTIONS).command("hello")
@@ -180,7 +181,7 @@ class Link:
         """The server's clock, asked only if it has not shown itself for a while."""
         return self.clock() if self.clock.fresh else await self.look()
 
-    async def surely(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def surely(self, write: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Make a write that may safely be made twice, again after each lost connection, until the timeout.
 
         The driver does not repeat writes to many documents by itself. After a lost reply nobody knows whether they were
@@ -196,6 +197,10 @@ class Link:
                     raise
                 await asyncio.sleep(random.uniform(0.02, 0.1))
 
+    async def update_many(self, found: Doc, update: Doc | list[Doc]) -> int:
+        """Change all jobs that match, surely; returns how many the last try changed."""
+        return (await self.surely(lambda: self.jobs.update_many(found, update))).modified_count
+
 
 class Room:
     """A part of the store that talks through the link."""
@@ -204,7 +209,9 @@ class Room:
         self.link = link
 
 
-def guarded(method: Callable[Concatenate[R, P], Awaitable[T]]) -> Callable[Concatenate[R, P], Awaitable[T]]:
+def guarded(
+    method: Callable[Concatenate[R, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
     """Let no driver error out of this method."""
 
     @wraps(method)

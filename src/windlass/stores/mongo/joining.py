@@ -77,7 +77,8 @@ def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
 
 async def insert_joined(link: Link, drafts: Sequence[Draft], session: AsyncClientSession) -> list[Inserted]:
     """One verdict per draft, inside the session's transaction."""
-    asking, answer = _joining(drafts, await link.now()), None
+    asking = _joining(drafts, await link.now())
+    answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
         try:
@@ -108,7 +109,8 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
     """The same on the calling thread."""
     if not link.clock.fresh:
         link.clock.see(session.client.get_database("admin", codec_options=OPTIONS).command("hello")["localTime"])
-    asking, answer = _joining(drafts, link.clock()), None
+    asking = _joining(drafts, link.clock())
+    answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
         try:

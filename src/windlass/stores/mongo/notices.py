@@ -61,7 +61,11 @@ class MongoNotices(Room):
         """Wake every listener, from any thread."""
         for loop, wake in tuple(self._listeners):
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
-                loop.call_soon_threadsafe(wake)
+                loop.call_soon_threadsafe(self._ring, (loop, wake))
+
+    def _ring(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+        if listener in self._listeners:  # it may have left since
+            listener[1]()
 
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:

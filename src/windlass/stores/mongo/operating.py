@@ -18,18 +18,9 @@ if TYPE_CHECKING:
 
     from windlass.stores.mongo.connection import Doc, Link
 
-_FIELDS = {
-    name: 1
-    for name in (
-        "status",
-        "moves",
-        "updated_at",
-        "unique_queued",
-        "limit_key",
-        "unique_running",
-        "cancel_requested_at",
-    )
-}
+_FIELDS = dict.fromkeys(
+    ("status", "moves", "updated_at", "unique_queued", "limit_key", "unique_running", "cancel_requested_at"), 1
+)
 
 
 async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:

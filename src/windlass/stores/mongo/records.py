@@ -52,7 +52,8 @@ def in_ms(value: timedelta) -> int:
 
 def latest(now: datetime, docs: Iterable[Mapping[str, Any]]) -> datetime:
     """The instant to write: now, but never before what these documents tell of already."""
-    return max([now, *[doc["updated_at"] for doc in docs]])
+    found: datetime = max([now, *[doc["updated_at"] for doc in docs]])
+    return found
 
 
 def job_of(doc: Doc) -> Job:

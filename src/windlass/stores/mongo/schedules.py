@@ -127,7 +127,9 @@ def _putting(one: Schedule) -> list[Doc]:
         "options": one.options_json,
         "declared": one.declared,
     }
-    same = {"$and": [{"$eq": ["$expression", {"$literal": cron.expression}]}, {"$eq": ["$zone", {"$literal": cron.tz}]}]}
+    same = {
+        "$and": [{"$eq": ["$expression", {"$literal": cron.expression}]}, {"$eq": ["$zone", {"$literal": cron.tz}]}]
+    }
     # A changed rule starts from its own next tick; an unchanged one must not skip or repeat the tick it stands at.
     return [
         {"$set": {"next_tick": {"$cond": [same, "$next_tick", one.next_tick]}}},

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pymongo import IndexModel
-from pymongo.errors import CollectionInvalid
+from pymongo.errors import CollectionInvalid, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
 from windlass.core.status import Status
@@ -56,6 +55,7 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
 }
 PLAIN = ("queues", "schedules", "meta")
 """collections that need no index but that of their ids"""
+_EXISTS = 48
 _TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
 
 
@@ -97,7 +97,9 @@ class MongoSchema(Room):
                 asked = json.dumps({"name": name, **options})
                 lines.append(f"db.{self.link.name(of)}.createIndex({json.dumps(dict.fromkeys(keys, 1))}, {asked})")
         meta = self.link.name("meta")
-        lines.append(f'db.{meta}.updateOne({{"_id": "schema"}}, {{"$max": {{"version": {VERSION}}}}}, {{"upsert": true}})')
+        lines.append(
+            f'db.{meta}.updateOne({{"_id": "schema"}}, {{"$max": {{"version": {VERSION}}}}}, {{"upsert": true}})'
+        )
         return "\n".join(lines)
 
     async def _version(self) -> int:
@@ -112,8 +114,13 @@ class MongoSchema(Room):
         return found
 
     async def _create(self, of: str) -> None:
-        with suppress(CollectionInvalid):  # another made it
+        try:
             await self.link.client[self.link.place.database].create_collection(self.link.name(of))
+        except CollectionInvalid:
+            return  # it is there
+        except OperationFailure as error:
+            if error.code != _EXISTS:  # another made it at the same moment
+                raise
 
     async def _make(self, of: str) -> None:
         models = [

@@ -50,7 +50,7 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     until = [{"$set": {"lease_expires_at": {"$add": ["$$NOW", as_ms(lease)]}}}]
     for token, ids in alike.items():
         held = {"_id": {"$in": ids}, "status": _PROCESSING, "lease_token": token, "worker_id": worker_id}
-        await link.surely(lambda held=held: link.jobs.update_many(held, until))  # type: ignore[misc]  # bound per turn
+        await link.update_many(held, until)
     ours: Doc = {"_id": {"$in": [one.id for one in leases]}, "status": _PROCESSING, "worker_id": worker_id}
     docs = await link.jobs.find(ours, {"lease_token": 1, "cancel_requested_at": 1}).to_list()
     found = {(doc["_id"], doc["lease_token"]): "cancel_requested_at" in doc for doc in docs}
@@ -80,9 +80,8 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     return verdicts
 
 
-_STANDING = {
-    name: 1
-    for name in (
+_STANDING = dict.fromkeys(
+    (
         "status",
         "lease_token",
         "moves",
@@ -94,8 +93,9 @@ _STANDING = {
         "cancel_requested_at",
         "limit_key",
         "unique_running",
-    )
-}
+    ),
+    1,
+)
 
 
 async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -141,10 +141,11 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
     now = latest(clock, [doc for _, doc in told])
     writes = [_update(some, now, mark, clock if lost else None) for some in _alike(told)]
     if len(writes) == 1:
-        done = await link.surely(lambda: link.jobs.update_many(*writes[0]))
+        done = await link.update_many(*writes[0])
     else:
-        done = await link.surely(lambda: link.jobs.bulk_write([UpdateMany(*one) for one in writes], ordered=False))
-    if done.modified_count != len(told):
+        many = [UpdateMany(*one) for one in writes]
+        done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
+    if done != len(told):
         ours = await marked(link, [doc["_id"] for _, doc in told], mark)
         told = [(one, doc) for one, doc in told if doc["_id"] in ours]
     await _tally(link, told, now)

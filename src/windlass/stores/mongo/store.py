@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-_REPLICATED = (
-    "majority and journal: an acknowledged write survives a crash of the process and the loss of the primary"
-)
+_REPLICATED = "majority and journal: an acknowledged write survives a crash of the process and the loss of the primary"
 _ALONE = "journal on one server: an acknowledged write survives a crash of the process, but not the loss of the server"
 _WARNING = (
     "standalone server: no transactions, no change streams (workers poll), no retried writes; start mongod with"

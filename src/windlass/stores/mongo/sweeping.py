@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
@@ -15,7 +16,7 @@ from windlass.stores.mongo.settling import write
 from windlass.stores.mongo.unblocking import lines_of, sweep, unblock
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from windlass.stores.mongo.connection import Doc, Link
 
@@ -41,15 +42,15 @@ async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime) -> int:
     at = latest(now, docs)
     found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": {"$in": _TIMED}, "moves": moves}
     update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at})
-    return (await link.surely(lambda: link.jobs.update_many(found, update))).modified_count
+    return await link.update_many(found, update)
 
 
 async def _next_due(link: Link) -> timedelta | None:
     docs = await link.jobs.find({"status": {"$in": _TIMED}}, {"run_at": 1}).sort("run_at", 1).limit(1).to_list()
     if not docs:
         return None
-    now = await link.now()
-    return max(docs[0]["run_at"] - now, now - now)
+    due: datetime = docs[0]["run_at"]
+    return max(due - await link.now(), timedelta(0))
 
 
 async def rescue(link: Link, n: int) -> list[Rescued]:
