@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from bson.codec_options import CodecOptions
 from bson.errors import BSONError
@@ -31,8 +31,7 @@ from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable
 Doc: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = AsyncCollection[Doc]
 T = TypeVar("T")
-P = ParamSpec("P")
-R = TypeVar("R", bound="Room")
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OPTIONS: CodecOptions[Doc] = CodecOptions(document_class=dict[str, Any], tz_aware=True, tzinfo=UTC)
 DURABLE = WriteConcern(w="majority", j=True)
@@ -209,19 +208,17 @@ class Room:
         self.link = link
 
 
-def guarded(
-    method: Callable[Concatenate[R, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
+def guarded(method: F) -> F:
     """Let no driver error out of this method."""
 
     @wraps(method)
-    async def guard(self: R, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
         try:
-            return await method(self, *args, **kwargs)
+            return await method(room, *args, **kwargs)
         except (PyMongoError, BSONError, OverflowError, UnicodeError) as error:
-            raise translate(error, self.link.place) from error
+            raise translate(error, room.link.place) from error
 
-    return guard
+    return cast("F", guard)  # it has the method's own parameters and result
 
 
 def translate(error: Exception, place: Place) -> StoreError:

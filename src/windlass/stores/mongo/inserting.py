@@ -145,7 +145,7 @@ async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
         if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
             raise
         # The same id again is the same job; any other key needs a closer look.
-        keyed = {docs[one["index"]]["_id"] for one in errors if "_id" not in one["keyPattern"]}
+        keyed: set[str] = {docs[one["index"]]["_id"] for one in errors if "_id" not in one["keyPattern"]}
         return {doc["_id"] for doc in docs} - keyed
     return {doc["_id"] for doc in docs}
 
