@@ -26,7 +26,7 @@ from pymongo.errors import (
 )
 from pymongo.write_concern import WriteConcern
 
-from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable
+from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
 
 Doc: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = AsyncCollection[Doc]
@@ -147,16 +147,19 @@ class Link:
 
     def _connect(self, *, retry: bool) -> AsyncMongoClient[Doc]:
         limit = max(1, int(self.place.timeout * 1000))
-        return AsyncMongoClient(
-            self.place.url,
-            appname="windlass",
-            timeoutMS=limit,
-            serverSelectionTimeoutMS=limit,
-            connectTimeoutMS=limit,
-            retryWrites=retry,
-            retryReads=True,
-            tz_aware=True,
-        )
+        try:
+            return AsyncMongoClient(
+                self.place.url,
+                appname="windlass",
+                timeoutMS=limit,
+                serverSelectionTimeoutMS=limit,
+                connectTimeoutMS=limit,
+                retryWrites=retry,
+                retryReads=True,
+                tz_aware=True,
+            )
+        except (ValueError, ConfigurationError, InvalidURI) as error:
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
 
     async def stop(self) -> None:
         """Close the client."""

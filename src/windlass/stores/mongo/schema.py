@@ -29,7 +29,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
         {"partialFilterExpression": {"status": "queued"}},
     ),
     "due": (["status", "run_at"], {"partialFilterExpression": {"status": {"$in": ["scheduled", "retrying"]}}}),
-    "leases": (["lease_expires_at"], {"partialFilterExpression": {"status": "processing"}}),
+    "leases": (["status", "lease_expires_at"], {"partialFilterExpression": {"status": "processing"}}),
     "blocked": (["blocked_by", "queued_at", "_id"], {"partialFilterExpression": {"status": "blocked"}}),
     # The slot is the running job itself: two jobs cannot run in one slot of a limit, whatever the workers believe.
     "slots": (["limit_key", "slot"], {"unique": True, "partialFilterExpression": {"slot": {"$exists": True}}}),
