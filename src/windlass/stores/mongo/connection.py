@@ -98,6 +98,8 @@ class Link:
         self.clock = Clock()
         self.on_change: Callable[[], None] = _nothing
         self.standalone = False
+        self.turns: dict[str, asyncio.Lock] = {}
+        """of each queue with a largest depth: callers of this store wait for each other here, not at the server"""
         self._client: AsyncMongoClient[Doc] | None = None
         self._collections: dict[str, AsyncCollection[Doc]] = {}
 
@@ -165,6 +167,7 @@ class Link:
         """Close the client."""
         client, self._client = self._client, None
         self._collections.clear()
+        self.turns.clear()
         if client is not None:
             await client.close()
             await asyncio.sleep(0)  # its sockets are closed by the loop's next turn, which may be its last

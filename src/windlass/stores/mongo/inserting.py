@@ -67,6 +67,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
     async with AsyncExitStack() as gates:
         # Counting and filling are two steps, so those who fill a limited queue take turns.
         for queue in sorted(limits):
+            await gates.enter_async_context(link.turns.setdefault(queue, asyncio.Lock()))
             await gates.enter_async_context(_turn(link, queue))
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]

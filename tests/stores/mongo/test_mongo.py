@@ -1,0 +1,165 @@
+"""What only MongoDB has: servers without a replica set, users and their roles, change streams that break."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pymongo import MongoClient
+
+from tests.contract.places import mongo_url
+from tests.contract.steps import get, put, settle, take
+from tests.support.drafts import draft
+from tests.support.processes import HOST, Node, Server, free_ports, new_home
+from tests.support.servers import listens, program
+from tests.support.until import until
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
+from windlass.core.status import Status
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Store, Verdict
+from windlass.stores.mongo.connection import Clock
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+def launch(*args: str) -> Server:
+    home, [port] = new_home("mongo"), free_ports(1)
+    node = Node(name="mongo", port=port, home=home, command=[], ready=listens)
+    node.data.mkdir()
+    options = ["--bind_ip", HOST, "--port", str(port), "--dbpath", str(node.data), "--nounixsocket"]
+    node.command = [str(program("mongo", "mongod")), *options, "--wiredTigerCacheSizeGB", "0.25", *args]
+    return Server(name="mongo", url=f"mongodb://{HOST}:{port}/shop", nodes=[node], home=home).launch()
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[str]:
+    """A standalone server."""
+    with launch() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    """A server that asks who is there, with a user who may write and one who may only read."""
+    with launch("--auth") as server:
+        client: MongoClient[dict[str, Any]] = MongoClient(server.url)
+        with client:
+            admin: dict[str, Any] = {"pwd": "p", "roles": [{"role": "root", "db": "admin"}]}
+            client.admin.command("createUser", "root", **admin)
+        users: MongoClient[dict[str, Any]] = MongoClient(server.url, username="root", password="p", authSource="admin")
+        with users:
+            users["shop"].command("createUser", "writer", pwd="p", roles=["readWrite"])
+            users["shop"].command("createUser", "reader", pwd="p", roles=["read"])
+        yield server.url
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    store = store_at(urlsplit(mongo_url())._replace(path=f"/t{secrets.token_hex(8)}").geturl())
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def test_a_standalone_server_works_by_polling_and_says_so(alone: str) -> None:
+    store = store_at(alone)
+    await store.open()
+    try:
+        found = store.capabilities
+        assert (found.transactions, found.push, len(found.warnings)) == (False, False, 1)
+        [id_] = await put(store, draft(unique="k"))
+        assert await settle(store, await take(store)) is Verdict.APPLIED
+        assert (await get(store, id_)).status is Status.SUCCEEDED
+        async with store.notices.subscribe(lambda: None):
+            assert not store.notices.healthy
+        client: MongoClient[dict[str, Any]] = MongoClient(alone)
+        with client, client.start_session() as session, pytest.raises(TransactionRefused):
+            store.jobs.insert_now([draft()], session)
+    finally:
+        await store.close()
+
+
+def as_user(url: str, name: str, password: str = "p") -> str:
+    return url.replace("mongodb://", f"mongodb://{name}:{password}@")
+
+
+async def test_a_user_who_may_write_in_the_one_database_is_enough(guarded: str) -> None:
+    store = store_at(as_user(guarded, "writer"))
+    await store.open()
+    await put(store)
+    assert await store.schema.verify() == []
+    assert "p@" not in store.address
+    await store.close()
+
+
+@pytest.mark.parametrize(("user", "password"), [("writer", "wrong"), ("nobody", "p"), ("reader", "p")])
+async def test_who_may_not_is_told_so_without_secrets(guarded: str, user: str, password: str) -> None:
+    with pytest.raises(StoreUnavailable) as found:
+        await store_at(as_user(guarded, user, password)).open()
+    assert user not in str(found.value)
+    assert "Topology" not in str(found.value)
+
+
+async def test_a_server_that_is_not_there_is_told_of_within_the_timeout() -> None:
+    [port] = free_ports(1)
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable) as found:
+        await store_at(f"mongodb://ann:secret@{HOST}:{port}/shop?timeout=0.5").open()
+    assert time.monotonic() - began < 5
+    assert "secret" not in str(found.value)
+    assert "Topology" not in str(found.value)
+
+
+@pytest.mark.parametrize("url", ["mongodb:///shop", "mongodb://h/a.b", "mongodb://h/a?timeout=x"])
+def test_a_url_that_cannot_be_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError):
+        store_at(url)
+
+
+async def test_a_port_that_is_no_number_is_refused() -> None:
+    with pytest.raises(SettingsError):
+        await store_at("mongodb://h:port/shop").open()
+
+
+async def test_a_store_that_is_not_open_says_so() -> None:
+    with pytest.raises(StoreError, match="not open"):
+        await store_at("mongodb://localhost/shop").views.get(["x"])
+
+
+async def test_a_stream_whose_collection_is_dropped_opens_again(store: Store) -> None:
+    rings: list[int] = []
+    async with store.notices.subscribe(lambda: rings.append(1)):
+        await until(lambda: store.notices.healthy, "the stream")
+        client: MongoClient[dict[str, Any]] = MongoClient(mongo_url())
+        with client:
+            client[urlsplit(store.address).path[1:]].drop_collection("windlass_jobs")
+        await until(lambda: not store.notices.healthy, "the stream to break")
+        await until(lambda: store.notices.healthy, "the stream to open again")
+        other = store.sibling()
+        await other.open()
+        rings.clear()
+        await put(other)
+        await until(lambda: rings, "a wake-up")
+        await other.close()
+
+
+def test_the_clock_is_never_ahead_of_the_server_nor_behind_what_it_showed() -> None:
+    local = [100.0]
+    clock = Clock(lambda: local[0])
+    assert not clock.fresh
+    clock.see(NOON)
+    assert (clock.fresh, clock()) == (True, NOON)
+    local[0] += 1
+    clock.see(NOON + timedelta(milliseconds=500))  # a slow reply
+    assert clock() == NOON + timedelta(seconds=1)
+    clock.see(NOON + timedelta(milliseconds=1200))
+    assert clock() == NOON + timedelta(milliseconds=1200)
+    local[0] += 60
+    assert not clock.fresh
+    clock.see(NOON)  # set back
+    assert clock() == NOON
