@@ -99,6 +99,15 @@ class ReplicaSet:
         assert node is not None
         return node
 
+    def wait_for_durable_writes(self) -> None:
+        """Returns when a majority acknowledges what is written through the primary, whichever that is by then."""
+
+        def taken() -> bool:
+            leading = self.primary()
+            return leading is not None and _takes_durable_writes(leading)
+
+        until_sync(taken, "a durable write to be acknowledged", within=60)
+
     def others(self, node: Node) -> list[Node]:
         return [one for one in self.nodes if one is not node]
 
@@ -354,10 +363,9 @@ def _between(history: list[Entry], happened: Happened, earlier: int, later: int)
     return any(entry.happened is happened and low < entry.number < high for entry in history)
 
 
-def takes_durable_writes(node: Node, database: str) -> bool:
-    """Whether a majority acknowledges a write through this member."""
+def _takes_durable_writes(node: Node) -> bool:
     with _direct(node, 2000) as client:
-        probes = client.get_database(database).get_collection("probes", write_concern=WriteConcern("majority"))
+        probes = client.get_database("probes").get_collection("probes", write_concern=WriteConcern("majority"))
         try:
             probes.insert_one({})
         except PyMongoError:

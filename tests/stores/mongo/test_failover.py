@@ -13,15 +13,15 @@ import pytest
 from tests.faults.mongo_failover import ReplicaSet, Trial, found_in_control, written_with_w1
 from tests.support.processes import Node
 from tests.support.servers import start_mongo
-from windlass import Status, Windlass
+from windlass import Windlass
 
 pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("mongo-failover")]
 
 WORKERS = 4
-WAITING = 800
-"""jobs enqueued before the fault, so that no worker runs dry: thirty-two slots do a hundred a second at the most"""
+WAITING = 400
+"""jobs enqueued before the fault, so that no worker runs dry"""
 RESUMED_WITHIN = 5.0
-"""seconds from the election of the new primary until every worker has begun a job"""
+"""seconds from the first durable write that the new primary takes until every worker has begun a job"""
 
 
 @pytest.fixture(scope="module")
@@ -77,32 +77,38 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
             trial.start_worker("--concurrency", "8")
         await trial.until_all_resumed(0, within=30)
 
-        async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
+        async with trial.producing(client, producers=4, pause=0.2, seconds=0.3):
             await asyncio.sleep(1)
             old = trial.replica.wait_for_primary()
             struck = time.monotonic()
             await asyncio.to_thread(fault, trial.replica, old)
             await asyncio.to_thread(trial.replica.wait_for_primary, other_than=old)
             elected = time.monotonic()
-            resumed = await trial.until_all_resumed(elected, within=20)
+            # After a freeze the third member may follow the old primary for a while, and nothing can be acknowledged.
+            await asyncio.to_thread(trial.replica.wait_for_durable_writes)
+            able = time.monotonic()
+            resumed = await trial.until_all_resumed(elected, within=40)
             acknowledged_then = len(trial.acknowledged)
             await asyncio.sleep(1)
             trial.replica.thaw()  # a frozen one wakes and finds that it leads no more
             await asyncio.sleep(1)
 
-        ended = await trial.until_ended(client, within=40)
+        ended = await trial.until_ended(client, within=60)
         wrong, again, overlaps = await trial.violations(client)
-        lost = [job_id for job_id, status in ended.items() if status is not Status.SUCCEEDED]
+        unfinished = [job_id for job_id, status in ended.items() if status and not status.finished]
+        lost = [job_id for job_id, status in ended.items() if not status or (status.finished and status != "succeeded")]
         tell(
-            f"{fault.__name__}: {len(ended)} acknowledged, lost {len(lost)}, violations {len(wrong)}, ran again {again}"
-            f" (overlapping {overlaps}), enqueues refused {len(trial.refused)}, elected after {elected - struck:.2f} s,"
-            f" workers resumed after {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s"
+            f"{fault.__name__}: {len(ended)} acknowledged, lost {len(lost)}, unfinished {len(unfinished)}, violations"
+            f" {len(wrong)}, ran again {again} (overlapping {overlaps}), enqueues refused {len(trial.refused)}, elected"
+            f" after {elected - struck:.2f} s, took durable writes {able - elected:.2f} s later, workers resumed"
+            f" {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s after the election"
         )
         assert not lost, {job_id: ended[job_id] for job_id in lost[:10]}
+        assert not unfinished, unfinished[:10]
         assert not wrong, wrong[:3]
         assert len(trial.acknowledged) > acknowledged_then, "producers went on under the new primary"
         assert all("pymongo" not in told and "ServerDescription" not in told for told in trial.refused)
-        assert max(resumed.values()) < RESUMED_WITHIN
+        assert max(resumed.values()) - (able - elected) < RESUMED_WITHIN
 
 
 async def test_what_one_member_alone_has_seen_is_never_acknowledged(trial: Trial, tell: Callable[[str], None]) -> None:
