@@ -12,9 +12,19 @@ from tests.client.test_enqueue import define
 from tests.support.apps import app_at, nothing_left, working
 from windlass import StoreUnavailable, Windlass
 
+_others: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def only_our_own_threads() -> None:
+    """What an earlier test of this process left running is not for these tests to count."""
+    _others.clear()
+    _others.update(threading.enumerate())
+
 
 def threads() -> list[str]:
-    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("windlass"))
+    ours = set(threading.enumerate()) - _others
+    return sorted(thread.name for thread in ours if thread.name.startswith("windlass"))
 
 
 def test_making_an_application_opens_nothing(path: Path) -> None:

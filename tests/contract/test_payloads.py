@@ -12,9 +12,9 @@ from tests.support.drafts import draft, want
 from windlass.core.history import Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.outcome import Failed, Snoozed, Succeeded
-from windlass.core.payload import MAX_BYTES, canonical
 from windlass.core.status import Status
 from windlass.core.transition import Transition, decide
+from windlass.core.values import MAX_BYTES, canonical
 from windlass.stores.contract import Action, Duplicate, Filter, Lease, Order, Report, Store
 
 # One store for all examples is meant: each has a job of its own.

@@ -19,7 +19,9 @@ from tests.contract.steps import (
 )
 from tests.support.drafts import INSTANT, draft, want
 from windlass.core.history import Happened
+from windlass.core.limit import Limit
 from windlass.core.status import Status
+from windlass.core.unique import Unique
 from windlass.stores.contract import Promoted, Store
 
 DUE = [Happened.ENQUEUED, Happened.PROMOTED]
@@ -104,6 +106,21 @@ async def test_promoted_twice_at_once_a_job_is_queued_once(store: Store, other: 
     found = await asyncio.gather(*[one.jobs.promote(20) for one in (store, other) * 2])
     assert sum(one.promoted for one in found) == 20
     assert [await told(store, id_) for id_ in ids] == [DUE] * 20
+
+
+async def test_the_one_free_way_is_found_among_many_that_are_not(store: Store) -> None:
+    for n in range(6):
+        holder, blocked = draft(limit=Limit(f"a{n}")), draft(limit=Limit(f"a{n}"))
+        await put(store, holder, blocked)
+        assert (await take(store)).id == holder.id
+    # The waiting holder of the key gives it up by starting, which is no end that would free the other in its step.
+    waiting, holder = draft(unique=Unique(running="z")), draft(unique=Unique(queued="z"), priority=200)
+    await put(store, waiting, holder)
+    assert (await take(store)).id == holder.id
+    assert (await get(store, waiting.id)).status is Status.BLOCKED
+    assert (await store.jobs.promote(3)).unblocked == 1
+    assert (await take(store)).id == waiting.id
+    assert (await told(store, waiting.id))[-2:] == [Happened.UNBLOCKED, Happened.CLAIMED]
 
 
 async def test_a_paused_queues_jobs_come_due_too(store: Store) -> None:

@@ -336,6 +336,13 @@ async def test_the_same_work_is_new_when_its_window_has_passed(store: Store) -> 
     assert await told(store, first.id) == [Happened.ENQUEUED]
 
 
+async def test_the_same_work_is_new_after_its_job_was_deleted(store: Store) -> None:
+    [first] = await put(store, draft(idempotency_window=HOUR))
+    assert (await operate(store, first, Action.DELETE)).verdict is Operated.DONE
+    [second] = await put(store, draft(idempotency_window=HOUR))
+    assert await told(store, second) == [Happened.ENQUEUED]
+
+
 async def test_within_one_insert_the_same_work_is_written_once(store: Store) -> None:
     one, two = draft(idempotency_window=HOUR), draft(idempotency_window=HOUR)
     found = await store.jobs.insert([one, two])

@@ -124,6 +124,16 @@ async def test_pages_are_complete_and_do_not_overlap(store: Store, page: int) ->
     assert [job.id for job in await everything(store, page=page)] == ids[::-1]
 
 
+async def test_pages_of_what_runs_are_complete_and_do_not_overlap(store: Store) -> None:
+    await put(store, *[draft(priority=n % 3) for n in range(20)])
+    claimed = await store.jobs.claim(want(13))
+    found = await everything(store, Filter(status=Status.PROCESSING), page=4)
+    assert [job.id for job in found] == sorted([job.id for job in claimed], reverse=True)
+    queued = await everything(store, Filter(status=Status.QUEUED, queue="default"), page=4)
+    assert {job.id for job in queued}.isdisjoint(job.id for job in found)
+    assert len(queued) == 7
+
+
 @pytest.mark.parametrize("filter_", [Filter(), Filter(user_id="u"), Filter(status=Status.QUEUED)])
 async def test_pages_stay_complete_while_jobs_come_and_go(store: Store, filter_: Filter) -> None:
     ids = await put(store, *[draft(user_id="u") for _ in range(12)])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tests.core.making import NOON, a_job
@@ -55,3 +57,22 @@ def test_a_held_lock_says_until_when() -> None:
     error = LockHeld("report", NOON)
     assert (error.name, error.until) == ("report", NOON)
     assert "lock 'report' is held until 2024-05-06T12:00:00+00:00" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WindlassError("plain"),
+        JobNotFound("j1"),
+        DuplicateJob("j1", "receipt:42"),
+        MoveRefused("j1", Status.SUCCEEDED, "cancelled"),
+        JobFailed(a_job(status=Status.FAILED)),
+        QueueFull("mail", 1000),
+        LockHeld("report", NOON),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_travels_between_processes_with_its_message_and_facts(error: WindlassError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windlass.core.errors import SettingsError
-from windlass.core.payload import canonical
 from windlass.core.unique import IDEMPOTENCY_WINDOW, Unique, idempotency_key, idempotency_window
+from windlass.core.values import canonical
 
 documents = st.dictionaries(st.text(st.characters(exclude_categories=["C"])), st.integers(-(2**63), 2**63 - 1))
 

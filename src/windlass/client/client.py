@@ -15,7 +15,7 @@ from windlass.core.errors import DuplicateJob, QueueFull
 from windlass.core.events import Hub, JobEnqueued
 from windlass.core.handler import Handler, make_draft
 from windlass.core.keys import check_name
-from windlass.core.payload import canonical
+from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:

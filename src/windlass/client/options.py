@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from windlass.core.draft import Options, Priority, as_priority
 from windlass.core.errors import SettingsError
-from windlass.core.payload import canonical
 from windlass.core.signals import as_duration
 from windlass.core.unique import OnConflict, Unique, idempotency_window
+from windlass.core.values import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -25,7 +25,7 @@ Messages say what was found, what was expected and what to do. Attributes carry 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 
 class WindlassError(Exception):
     """The root: catching it catches everything windlass raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes with message and facts as they are, whatever a class asks for when it is made."""
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[WindlassError], args: tuple[Any, ...], facts: dict[str, Any]) -> WindlassError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class SettingsError(WindlassError):

@@ -24,8 +24,9 @@ from windlass.core.context import Ctx
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import HandlerError
 from windlass.core.keys import check_name, shown, template
-from windlass.core.payload import Codec, plain
+from windlass.core.payload import Codec
 from windlass.core.unique import idempotency_key
+from windlass.core.values import plain
 
 if TYPE_CHECKING:
     from windlass.core.retry import Retry

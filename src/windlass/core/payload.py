@@ -1,16 +1,8 @@
-"""The payload codec: typed arguments and results to canonical JSON and back.
-
-Canonical means: members sorted by name, no spaces, finite numbers, whole numbers of 64 bits, text without NUL or lone
-surrogates, names that are text, at most 64 levels deep and 256 KiB long. What breaks one of these is refused with the
-place it stands at, here and not in a store, so that every store keeps exactly the same values.
-"""
+"""The payload codec: typed arguments and results to canonical JSON and back. `values` says what canonical means."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import UnionType
@@ -32,22 +24,16 @@ from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, Type
 from pydantic_core import CoreConfig, SchemaSerializer
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
+from windlass.core import values
 from windlass.core.errors import HandlerError, PayloadInvalid
 from windlass.core.keys import shown
 
 if TYPE_CHECKING:
     from inspect import Parameter
 
-MAX_BYTES = 256 * 1024
-MAX_DEPTH = 64
-_INT64 = 2**63
 _SHOWN_ERRORS = 3
-_LONGEST_PLACE = 80
-_LONGEST_REASON = 150
 _LONGEST_TOLD = 350
-_LONG_DIGITS = re.compile(r"\d{19}")
 _SCALARS = (int, str, bool, float, type(None))
-_TEXT_AND_WHOLE = frozenset({int, str, bool, type(None)})
 _UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
 _SECRETS = (Secret, SecretBytes, SecretStr)
@@ -55,162 +41,11 @@ _MASK = "*" * 10
 _CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
 _NOT_SCHEMA = frozenset({"metadata", "default"})
 _MINUTE = timedelta(minutes=1)
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 _config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="iso8601")
 _core_config = CoreConfig(ser_json_bytes="base64", ser_json_timedelta="iso8601")
 
-Path: TypeAlias = tuple[object, ...]
-Check: TypeAlias = Callable[[object, str, Path], None]
-
-
-def canonical(value: object, of: str = "the value", max_bytes: int = MAX_BYTES) -> str:
-    """Write plain JSON values as canonical text, or say which part cannot be stored and why."""
-    text = _written(value, of, max_bytes)
-    _look(value, of, ())
-    return text
-
-
-def plain(text: str, of: str = "the payload") -> Any:
-    """Read JSON text from outside strictly; what it holds still has to pass `canonical`."""
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise PayloadInvalid(f"{of} is not JSON: {_reason(error)}") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _written(value: object, of: str, max_bytes: int = MAX_BYTES) -> str:
-    try:
-        text = _encode(value)
-        size = len(text) if text.isascii() else len(text.encode())
-    except Exception as error:  # noqa: BLE001  # a container of the caller's own making may raise anything
-        _inspect(value, of, ())
-        raise PayloadInvalid(f"{of} cannot be stored as JSON: {_reason(error)}") from None
-    if size > max_bytes:
-        raise PayloadInvalid(
-            f"{of} is {size:,} bytes of JSON, at most {max_bytes:,} are allowed:"
-            " store large data elsewhere and pass a reference to it"
-        )
-    # Cheap signs in the text of what only a walk over the value can tell for sure; a plain payload shows none.
-    if "\\u0000" in text or _LONG_DIGITS.search(text) is not None or text.count("{") + text.count("[") > MAX_DEPTH:
-        _inspect(value, of, ())
-    return text
-
-
-def _look(value: object, of: str, path: Path) -> None:
-    """Refuse what JSON would keep as something else: names that are not text, and values of types that are not its own.
-
-    What JSON would not keep at all is left to `_written`, as the first glance is all that most values get.
-    """
-    if not _clear(value, len(path)):
-        _inspect(value, of, path)
-
-
-def _clear(value: object, depth: int) -> bool:
-    kind = type(value)
-    if kind in _TEXT_AND_WHOLE:
-        return True
-    if depth >= MAX_DEPTH:
-        return False
-    if kind is dict:
-        for name, member in cast("dict[object, object]", value).items():
-            if type(name) is not str or not _clear(member, depth + 1):
-                return False
-        return True
-    if kind is list or kind is tuple:
-        for member in cast("list[object]", value):  # noqa: SIM110  # half the time of all()
-            if not _clear(member, depth + 1):
-                return False
-        return True
-    return kind is float and math.isfinite(cast("float", value))
-
-
-def _inspect(value: object, of: str, path: Path, *, lenient: bool = False) -> None:
-    """Refuse what is not a plain JSON value; with `lenient` only what pydantic would write as something else."""
-    match value:
-        case None | bool():
-            return
-        case int():
-            if not -_INT64 <= value < _INT64:
-                raise PayloadInvalid(f"{_place(of, path)} is a whole number beyond 64 bits: pass it as text")
-        case float():
-            if not math.isfinite(value):
-                raise _not_finite(value, of, path)
-        case str():
-            _inspect_text(value, of, path)
-        case dict() | list() | tuple():
-            _inspect_members(cast("dict[object, object] | list[object]", value), of, path, lenient=lenient)
-        case _:
-            kind = type(value)
-            if not lenient or issubclass(kind, Iterator):
-                raise PayloadInvalid(
-                    f"{_place(of, path)} is of type {kind.__name__}, which plain JSON cannot hold:"
-                    " give it a type by annotation, or pass text, numbers, lists and dicts"
-                )
-
-
-def _inspect_members(value: dict[object, object] | list[object], of: str, path: Path, *, lenient: bool) -> None:
-    # The levels are counted by the path, which also ends the walk through a value that contains itself.
-    if len(path) >= MAX_DEPTH:
-        raise PayloadInvalid(f"{_place(of, path[:1])} is nested more than {MAX_DEPTH} levels deep, or contains itself")
-    if isinstance(value, dict):
-        for name, member in value.items():
-            if not isinstance(name, str):
-                raise PayloadInvalid(
-                    f"{_place(of, path)} has the name {shown(name)} of type {type(name).__name__}: JSON names are text"
-                )
-            _inspect_text(name, of, path, "a name in ")
-            _inspect(member, of, (*path, name), lenient=lenient)
-    else:
-        for index, member in enumerate(value):
-            _inspect(member, of, (*path, index), lenient=lenient)
-
-
-def _inspect_text(text: str, of: str, path: Path, what: str = "") -> None:
-    if "\x00" in text:
-        raise PayloadInvalid(
-            f"{what}{_place(of, path)} contains a NUL character, which not every store keeps: remove it"
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise PayloadInvalid(
-            f"{what}{_place(of, path)} contains a lone surrogate, which is not text: remove it"
-        ) from None
-
-
-def _not_finite(value: float, of: str, path: Path) -> PayloadInvalid:
-    return PayloadInvalid(f"{_place(of, path)} is {value}: JSON has only finite numbers")
-
-
-def _place(of: str, path: Path) -> str:
-    return f"{of}: {_spelt(path)}" if path else of
-
-
-def _spelt(path: Path) -> str:
-    parts = (
-        f"[{part}]" if isinstance(part, int) else f".{part if isinstance(part, str) else shown(part)}" for part in path
-    )
-    return _line("".join(parts).removeprefix("."), _LONGEST_PLACE)
-
-
-def _line(text: str, longest: int) -> str:
-    # Names and reasons may hold anything of any length, and a message is shown on terminals.
-    text = text[: longest + 1]
-    text = text if text.isprintable() else repr(text)[1:-1]
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
-
-
-def _reason(error: Exception) -> str:
-    try:
-        lines = str(error).splitlines()
-    except Exception:  # noqa: BLE001  # an error of the caller's own making may not even have a text
-        lines = []
-    return _line(f"{type(error).__name__}: {lines[0]}", _LONGEST_REASON) if lines else type(error).__name__
+Check: TypeAlias = Callable[[object, str, values.Path], None]
 
 
 class Codec:
@@ -248,7 +83,7 @@ class Codec:
         if self._whole is not None and list(arguments) != [self._whole]:
             raise PayloadInvalid(f"{self._name} takes its data as one argument, found {shown(sorted(arguments))}")
         if self._fits_exactly(arguments):
-            text = _written(arguments, self._name)
+            text = values.written(arguments, self._name)
             self._check(arguments)
             return text
         self._check(arguments)
@@ -262,7 +97,7 @@ class Codec:
         """The canonical payload for plain JSON values given by name, as from the command line or HTTP."""
         if self._whole is None and not isinstance(payload, dict):
             raise PayloadInvalid(f"the payload of {self._name} is a {type(payload).__name__}: expected an object")
-        text = canonical(cast("object", payload), self._name)
+        text = values.canonical(cast("object", payload), self._name)
         if self._whole is None and self._fits_exactly(cast("dict[str, Any]", payload)):
             return text
         # Read as JSON, not as Python values: bytes, for one, are base64 text there.
@@ -304,7 +139,7 @@ class Codec:
                 check(arguments[name], self._name, () if self._whole is not None else (name,))
 
     def _unboxed(self, written: dict[str, Any]) -> str:
-        return _written(written if self._whole is None else written[self._whole], self._name)
+        return values.written(written if self._whole is None else written[self._whole], self._name)
 
 
 class _Result:
@@ -325,13 +160,13 @@ class _Result:
             value = self._plain(value)
         elif value is None:
             return "null"
-        return _written(value, self._of)
+        return values.written(value, self._of)
 
     def _plain(self, value: Any) -> Any:
         if self._loose:
-            if self._hint in (Any, type(value)) and _clear(value, 0):
+            if self._hint in (Any, type(value)) and values.is_clear(value, 0):
                 return value
-            _inspect(value, self._of, (), lenient=True)
+            values.inspect(value, self._of, (), lenient=True)
         return self._form.dump(self._form.validate({_RESULT: value}, self._of), self._of)[_RESULT]
 
     def decode(self, text: str) -> Any:
@@ -386,11 +221,11 @@ class _Form:
         except PayloadInvalid:
             raise
         except Exception as error:  # noqa: BLE001  # a user's own serializer may raise anything
-            raise PayloadInvalid(f"{_culprit(members, of)} cannot be stored as JSON: {_reason(error)}") from None
+            raise PayloadInvalid(f"{_culprit(members, of)} cannot be stored as JSON: {values.reason(error)}") from None
         return written
 
 
-def _kept(live: object, written: Any, of: str, path: Path) -> Any:
+def _kept(live: object, written: Any, of: str, path: values.Path) -> Any:
     """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
     kind = type(cast("object", written))
     if isinstance(live, (dict, list, tuple)):
@@ -401,13 +236,15 @@ def _kept(live: object, written: Any, of: str, path: Path) -> Any:
             return live.astimezone(UTC).isoformat().replace("+00:00", "Z")
     elif isinstance(live, float):
         if written is None:
-            raise _not_finite(live, of, path)
+            raise values.not_finite(live, of, path)
     elif isinstance(live, (set, frozenset)):
         if kind is list:
-            return sorted(written, key=_encode)
+            return sorted(written, key=values.encode)
     elif isinstance(live, _SECRETS):
         if written and written in (_MASK, str(cast("object", live))):
-            raise PayloadInvalid(f"{_place(of, path)} is a secret and would be masked: pass a reference to it instead")
+            raise PayloadInvalid(
+                f"{values.place(of, path)} is a secret and would be masked: pass a reference to it instead"
+            )
     elif isinstance(live, RootModel):
         return _kept(cast("RootModel[object]", live).root, written, of, path)
     elif kind is dict:
@@ -415,7 +252,7 @@ def _kept(live: object, written: Any, of: str, path: Path) -> Any:
     return written
 
 
-def _keep_members(live: dict[object, object] | list[object], written: Any, of: str, path: Path) -> None:
+def _keep_members(live: dict[object, object] | list[object], written: Any, of: str, path: values.Path) -> None:
     kind = type(cast("object", written))
     members: Iterable[tuple[Any, object]] = ()
     if isinstance(live, dict):
@@ -425,7 +262,7 @@ def _keep_members(live: dict[object, object] | list[object], written: Any, of: s
     elif kind is list:
         members = zip(range(len(written)), live, strict=False)
     for name, member in members:
-        if type(member) not in _TEXT_AND_WHOLE:
+        if type(member) not in values.TEXT_AND_WHOLE:
             written[name] = _kept(member, written[name], of, (*path, name))
 
 
@@ -453,24 +290,24 @@ def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
 def _check_of(hint: Any) -> Check | None:
     """How to look through the places under a hint that it says nothing about, if it has any."""
     if _is_one_of(hint, _UNTYPED):
-        return _look
+        return values.look
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _check_of(arguments[0])
     if origin in (Union, UnionType):
         arms = [arm for arm in arguments if not _is_one_of(arm, _SCALARS)]
         found = {_check_of(arm) for arm in arms}
-        return found.pop() if len(arms) == 1 or found == {_look} else None
+        return found.pop() if len(arms) == 1 or found == {values.look} else None
     if not arguments or (origin is tuple and arguments[-1] is not Ellipsis):
         return None
     if origin is dict and all(_is_one_of(part, _UNTYPED) for part in arguments):
-        return _look
+        return values.look
     inner = _check_of(arguments[0] if origin is tuple else arguments[-1])
     return None if inner is None else _each(inner)
 
 
 def _each(inner: Check) -> Check:
-    def check(value: object, of: str, path: Path) -> None:
+    def check(value: object, of: str, path: values.Path) -> None:
         if isinstance(value, dict):
             for name, member in cast("dict[object, object]", value).items():
                 inner(member, of, (*path, name))
@@ -512,8 +349,8 @@ def _unusable(fields: Mapping[str, Any]) -> str:
         try:
             _adapter({name: hint}, frozenset(fields))
         except Exception as error:  # noqa: BLE001  # whatever it is, it is about this member
-            reasons.append(f"{name}: {_reason(error)}")
-    return _line("; ".join(reasons), _LONGEST_TOLD)
+            reasons.append(f"{name}: {values.reason(error)}")
+    return values.line("; ".join(reasons), _LONGEST_TOLD)
 
 
 def _culprit(members: Mapping[str, Any], of: str) -> str:
@@ -521,14 +358,17 @@ def _culprit(members: Mapping[str, Any], of: str) -> str:
         try:
             _anything.dump_python(member, mode="json")
         except Exception:  # noqa: BLE001  # whatever it is, it is about this member
-            return f"{_place(of, (name,))} (of type {type(member).__name__})"
+            return f"{values.place(of, (name,))} (of type {type(member).__name__})"
     return of
 
 
 def _unfit(of: str, error: Exception) -> PayloadInvalid:
     if not isinstance(error, ValidationError):
-        return PayloadInvalid(f"{of} does not fit its types: {_reason(error)}")
+        return PayloadInvalid(f"{of} does not fit its types: {values.reason(error)}")
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{_spelt(one['loc']) or 'value'}: {_line(one['msg'], _LONGEST_REASON)}" for one in found[:_SHOWN_ERRORS]]
+    told = [
+        f"{values.spelt(one['loc']) or 'value'}: {values.line(one['msg'], values.LONGEST_REASON)}"
+        for one in found[:_SHOWN_ERRORS]
+    ]
     more = f"; and {len(found) - _SHOWN_ERRORS} more" if len(found) > _SHOWN_ERRORS else ""
-    return PayloadInvalid(f"{of} does not fit its types: {_line('; '.join(told), _LONGEST_TOLD)}{more}")
+    return PayloadInvalid(f"{of} does not fit its types: {values.line('; '.join(told), _LONGEST_TOLD)}{more}")

@@ -30,7 +30,22 @@ def free_slots(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[
     return unblock(db, sql, waited, now)
 
 
-WAITED_FOR = "SELECT DISTINCT blocked_by FROM windlass_jobs WHERE status = 'blocked' LIMIT ?"
+# Steps from one line to the next by the index, however many jobs stand in each, and keeps those whose way is free:
+# lines that are held must not hide a free one behind them.
+WAITED_FOR = """
+WITH RECURSIVE lines (by) AS (
+    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked'
+    UNION ALL
+    SELECT (SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by)
+    FROM lines WHERE by IS NOT NULL
+)
+SELECT by FROM lines WHERE by IS NOT NULL AND CASE
+    WHEN substr(by, 1, 7) = 'unique:' THEN NOT EXISTS (SELECT 1 FROM windlass_jobs WHERE unique_key = substr(by, 8))
+    ELSE (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = substr(by, 7)) < (
+        SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
+    ) END
+LIMIT ?
+"""
 
 
 def sweep(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> int:

@@ -33,6 +33,8 @@ class _Child:
 
     def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
         self.process = process
+        self.begun = False
+        """whether it has begun the job it was sent last"""
         self.pipe = pipe
 
     def kill(self) -> None:
@@ -83,10 +85,13 @@ class ProcessRunner:
         running.stopper = stop
         starting = loop.call_later(START_WITHIN, _stop_if_not_begun, running)
         try:
+            one.begun = False
             one.send(inside.order(running.declaration, job))
             text = await self._answer(one, running, ctx)
         except ProcessDied:
             one.close()
+            if free is not None and not one.begun and running.reason is None:
+                return await self.run(running, ctx)  # it had died before the job reached it: the job is not to blame
             raise
         except RemoteFailure:
             self._idle.append(one)
@@ -130,6 +135,7 @@ class ProcessRunner:
             if message is None:
                 raise ProcessDied(await asyncio.to_thread(one.epitaph))
             if "begun" in message:
+                one.begun = True
                 self._begin(running)  # not before: to load the code takes a while that is not the handler's
             elif "progress" in message:
                 ctx.progress(**message["progress"])
