@@ -207,7 +207,9 @@ async def mongo(_: Path) -> AsyncGenerator[Place, None]:
 PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {"sqlite": sqlite, "mongo": mongo}
 """How a place for each store is made, and removed afterwards."""
 
-STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(PLACES)).split(","))
+READY = ("sqlite",)
+"""run unless told otherwise; mongo passes this suite but is in the making: name it to run it"""
+STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(READY)).split(","))
 """The stores under test. One that is named and cannot be opened is a failure: green says what it covered."""
 
 
