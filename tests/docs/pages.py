@@ -45,6 +45,7 @@ class Runner:
         """what its shell blocks wrote to standard output"""
         self._loop = asyncio.new_event_loop()
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
+        self._apps: list[windlass.Windlass] = []
 
     def run(self, page: Path) -> None:
         parsers = [CodeBlockParser("python", self._python), CodeBlockParser("sh", self._sh)]
@@ -53,7 +54,7 @@ class Runner:
 
     def close(self) -> None:
         """Close every application the page made, as its reader's program would on its way out."""
-        for one in [value for value in self._namespace.values() if isinstance(value, windlass.Windlass)]:
+        for one in self._apps:
             self._loop.run_until_complete(one.client.close())
             one.close()
         self._loop.close()
@@ -70,6 +71,9 @@ class Runner:
             self._loop.run_until_complete(eval(code, self._namespace))
         else:
             exec(code, self._namespace)
+        # A later block may give the name to another: what this one made is closed at the end all the same.
+        made = [value for value in self._namespace.values() if isinstance(value, windlass.Windlass)]
+        self._apps += [one for one in made if one not in self._apps]
 
     def _sh(self, example: Example) -> None:
         done = subprocess.run(
