@@ -89,4 +89,4 @@ def test_events_are_values() -> None:
     assert JobEnqueued("1", "mail", "default", True) == JobEnqueued("1", "mail", "default", True)
     assert JobEnqueued("1", "mail", "default", True) != JobEnqueued("1", "mail", "default", False)
     with pytest.raises(AttributeError):
-        StoreRecovered("claim", 1.5).seconds = 2  # type: ignore[misc]
+        StoreRecovered("claim", 1.5).seconds = 2  # type: ignore[misc]  # the refusal is tested

@@ -213,7 +213,7 @@ def test_a_method_is_declared_without_its_self() -> None:
 def for_checkers_only(price: Decimal) -> None: ...
 
 
-def result_for_checkers_only() -> Decimal: ...  # type: ignore[empty-body]
+def result_for_checkers_only() -> Decimal: ...  # type: ignore[empty-body]  # never called
 
 
 def unknown_member(price: Any) -> None: ...
@@ -382,7 +382,7 @@ class Mixed(dict[str, int], Handler[int, int]):
         return data
 
 
-class Untyped(Handler):  # type: ignore[type-arg]
+class Untyped(Handler):  # type: ignore[type-arg]  # what is tested
     def perform(self, data: Any) -> Any:
         return data
 
@@ -525,5 +525,5 @@ def constrained(n: Annotated[int, "a note"], *, at: datetime) -> None: ...
 def test_keyword_only_parameters_are_given_by_name_only() -> None:
     codec = declared(constrained).codec
     with pytest.raises(PayloadInvalid, match=r"takes 1 positional arguments, 2 were given"):
-        codec.encode((1, datetime(2024, 1, 1)), {})  # noqa: DTZ001
+        codec.encode((1, datetime(2024, 1, 1)), {})  # noqa: DTZ001  # naive on purpose
     assert codec.encode((1,), {"at": datetime(2024, 1, 1)}) == '{"at":"2024-01-01T00:00:00","n":1}'  # noqa: DTZ001

@@ -24,14 +24,14 @@ def test_a_job_without_a_result_or_metadata_says_so() -> None:
 
 def test_a_job_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        a_job().status = Status.FAILED  # type: ignore[misc]
+        a_job().status = Status.FAILED  # type: ignore[misc]  # the refusal is tested
 
 
 def test_an_entry_of_the_history_cannot_be_changed() -> None:
     entry = Entry(number=1, at=NOON, happened=Happened.ENQUEUED, status=Status.QUEUED)
     assert (entry.actor, entry.token, entry.note) == (None, None, None)
     with pytest.raises(AttributeError):
-        entry.number = 2  # type: ignore[misc]
+        entry.number = 2  # type: ignore[misc]  # the refusal is tested
 
 
 def test_errors_and_progress_are_values() -> None:

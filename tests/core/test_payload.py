@@ -146,7 +146,7 @@ class Customer(BaseModel):
     address: Address
     born: date | None = None
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # pydantic's order
     @property
     def greeting(self) -> str:
         return f"Dear {self.name}"
@@ -185,7 +185,7 @@ PARCEL = Parcel(
 # round trips of typed arguments
 
 offsets = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-aware = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=offsets)  # noqa: DTZ001
+aware = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=offsets)  # noqa: DTZ001  # naive on purpose
 
 TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (int, st.integers(-BEYOND, BEYOND - 1)),
@@ -193,7 +193,7 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (bool, st.booleans()),
     (float, st.floats(allow_nan=False, allow_infinity=False)),
     (None, st.none()),
-    (Optional[int], st.none() | st.integers(0, 9)),  # noqa: UP045
+    (Optional[int], st.none() | st.integers(0, 9)),  # noqa: UP045  # the old spelling is tested
     (int | str | None, st.none() | st.integers(0, 9) | words),
     (datetime, aware),
     (datetime, st.datetimes()),
@@ -285,7 +285,7 @@ zones = st.sampled_from(
 
 
 @given(
-    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones),  # noqa: DTZ001
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones),  # noqa: DTZ001  # naive on purpose
     st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone),
 )
 def test_a_time_in_any_zone_and_at_any_offset_keeps_its_instant(when: datetime, offset: timezone) -> None:
@@ -823,7 +823,7 @@ def test_a_serializer_that_raises_anything_makes_a_refusal() -> None:
 
 def test_a_model_changed_to_what_it_may_not_hold_is_refused() -> None:
     point = Address(city="Ulm", zip="89073")
-    point.city = 5  # type: ignore[assignment]
+    point.city = 5  # type: ignore[assignment]  # a wrong type on purpose
     assert "cannot be stored as JSON" in refusal(Address, point)
 
 
@@ -1106,4 +1106,4 @@ def test_typed_and_untyped_arguments_go_together(
 def test_a_type_that_only_a_checker_knows_is_refused() -> None:
     with pytest.raises(HandlerError, match=r"x: NameError: a type it names is not defined"):
         codec_of(list[NOWHERE])
-    assert through(Union[int, str], "a") == "a"  # noqa: UP007
+    assert through(Union[int, str], "a") == "a"  # noqa: UP007  # the old spelling is tested

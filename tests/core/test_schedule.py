@@ -130,7 +130,7 @@ def test_an_instant_may_come_in_any_zone_and_the_tick_is_in_utc() -> None:
 
 
 def test_an_instant_without_a_zone_is_refused() -> None:
-    naive = datetime(2026, 1, 1)  # noqa: DTZ001
+    naive = datetime(2026, 1, 1)  # noqa: DTZ001  # naive on purpose
     with pytest.raises(SettingsError, match="has no time zone"):
         cron("@daily").after(naive)
     with pytest.raises(SettingsError, match="has no time zone"):
@@ -560,5 +560,5 @@ def test_the_reference_reads_fields_as_cron_does() -> None:
     wanted = reference.Expression("5/20 1-3,8 */10 jan-mar 7")
     assert (wanted.minutes, wanted.hours, wanted.days) == ({5, 25, 45}, {1, 2, 3, 8}, {1, 11, 21, 31})
     assert (wanted.months, wanted.weekdays) == ({1, 2, 3}, {0})
-    assert wanted.matches(datetime(2026, 3, 1, 8, 25))  # noqa: DTZ001
+    assert wanted.matches(datetime(2026, 3, 1, 8, 25))  # noqa: DTZ001  # naive on purpose
     assert date(2026, 3, 1).isoweekday() == 7

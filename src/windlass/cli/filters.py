@@ -42,5 +42,6 @@ def search(
         "correlation": correlation,
     }
     found: Search = {}
+    # The names are those of the parameters, which a checker cannot follow into the dictionary.
     found.update({name: one for name, one in given.items() if one is not None})  # type: ignore[typeddict-item]
     return found

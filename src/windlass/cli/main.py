@@ -163,5 +163,5 @@ def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal or file that cannot show a character gets a mark for it, not an exception.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text stream
     sys.exit(run(sys.argv[1:]))

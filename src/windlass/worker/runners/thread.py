@@ -77,7 +77,7 @@ class ThreadRunner:
                 result = context.run(declaration.call, *positional, **arguments)
                 told = (answer.set_result, declaration.codec.encode_result(result))
             except BaseException as error:  # noqa: BLE001  # carried to whoever awaits
-                told = (answer.set_exception, _carried(error))  # type: ignore[assignment]
+                told = (answer.set_exception, _carried(error))  # type: ignore[assignment]  # one of two calls
             _tell(loop, answer, ended, *told)
 
         def stop(reason: StopReason) -> None:
