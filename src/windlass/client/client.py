@@ -19,7 +19,7 @@ from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BULK = 1000
 """how many jobs of an `enqueue_many` go to the store in one step"""
+
+
+def _in_steps(drafts: Iterable[tuple[Draft, Codec | None]]) -> Iterator[list[tuple[Draft, Codec | None]]]:
+    batch: list[tuple[Draft, Codec | None]] = []
+    for one in drafts:
+        batch.append(one)
+        if len(batch) >= BULK:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 class Client:
@@ -137,18 +148,26 @@ class Client:
     async def enqueue_many(
         self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
     ) -> list[Handle[Any]]:
-        """Insert many jobs in steps of a thousand, each durable as a whole."""
+        """Insert many jobs in steps of a thousand, each durable as a whole, one after the other.
+
+        While the store writes one step the next is made ready.
+        """
         tx = self.transaction(tx)
         if tx is None:
             await self.ready()
         handles: list[Handle[Any]] = []
-        batch: list[tuple[Draft, Codec | None]] = []
-        for one in drafts:
-            batch.append(one)
-            if len(batch) >= BULK:
-                handles += await self._insert_batch(batch, tx)
-                batch = []
-        return handles + await self._insert_batch(batch, tx) if batch else handles
+        writing: asyncio.Task[list[Handle[Any]]] | None = None
+        try:
+            for batch in _in_steps(drafts):
+                if writing is not None:
+                    handles += await writing
+                writing = asyncio.create_task(self._insert_batch(batch, tx), name="windlass-enqueue-many")
+                await asyncio.sleep(0)  # let it go out before the next is made
+            return handles + await writing if writing is not None else handles
+        except BaseException:
+            if writing is not None and not writing.done():
+                await asyncio.wait([writing])  # what was asked for before the error is not left in the air
+            raise
 
     async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
         verdicts = await self.store.jobs.insert([draft for draft, _ in batch], tx)

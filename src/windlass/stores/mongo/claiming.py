@@ -1,23 +1,26 @@
 """Claim: queued jobs become leased ones; what may not run yet becomes blocked.
 
-One aggregation reads the first jobs of every queue and the server's clock. Jobs without a limit and without a running
-key to take are leased by one update of many, each only if it has not moved since it was read. The others are taken one
-by one, in order: the slot or key is a unique index, so the update that makes a job run is the one that takes it.
+One aggregation reads the first jobs of every queue and the server's clock. One command leases what may run, each job
+only if it has not moved since it was read. Slots of limits and running keys are unique indexes, so the update that
+makes a job run is the one that takes them, and whoever comes second is refused by the server.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from bson import ObjectId
-from pymongo.errors import DuplicateKeyError
+from pymongo import UpdateMany
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.mongo.records import appended, change, in_ms, job_of, latest, line, marked, whole
-from windlass.stores.mongo.unblocking import slots_taken, unblock
+from windlass.stores.mongo.connection import DUPLICATE_KEY, QUICK
+from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, whole
+from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,11 +49,11 @@ class Claiming:
         page, tries = max(1, want.n), 0
         while one.room > 0 and one.blocked < _MOST_BLOCKED:
             skip = random.randrange(_SPREAD) * page if self._contested else 0
-            rows, names = await self._read(want, page, skip)
-            if skip and not any("type" in row for row in rows):
+            rows, names, now = await self._read(want, page, skip)
+            if skip and not rows:
                 self._contested = False
                 continue
-            more, lost = await one.wave(rows, names, page)
+            more, lost = await one.wave(rows, names, now)
             self._contested = lost > 0
             page = max(_LATER_PAGE, want.n)
             if lost and not one.taken and tries < _TRIES:
@@ -59,27 +62,29 @@ class Claiming:
                 break
         return [job_of(doc) for doc in sorted(one.taken, key=_order)]
 
-    async def _read(self, want: Want, page: int, skip: int) -> tuple[list[Doc], list[str]]:
-        """The first jobs of each queue after those skipped, with the queues' own documents, in one round trip."""
+    async def _read(self, want: Want, page: int, skip: int) -> tuple[list[Doc], list[str], datetime]:
+        """The first jobs of each queue after those skipped, the queues that may be claimed from, and the time."""
         asked = self._names if want.queues is None else [name for name, most in want.queues.items() if most > 0]
-        rows = await self._ask(want, asked, page, skip)
+        queues, jobs = await self._ask(want, asked, page, skip)
         if want.queues is None:
-            found = [row["_id"] for row in rows if "type" not in row]
+            found = [queue["_id"] for queue in queues]
             if set(found) - set(self._names):
                 self._names = found
-                rows = await self._ask(want, found, page, skip)
-        return rows, [row["_id"] for row in rows if "type" not in row and "paused_at" not in row]
+                queues, jobs = await self._ask(want, found, page, skip)
+        return jobs, [queue["_id"] for queue in queues if "paused_at" not in queue], await self._link.now()
 
-    async def _ask(self, want: Want, names: list[str], page: int, skip: int) -> list[Doc]:
+    async def _ask(self, want: Want, names: list[str], page: int, skip: int) -> tuple[list[Doc], list[Doc]]:
         first: Doc = {} if want.queues is None else {"_id": {"$in": names}}
         share = max(1, -(-page // max(1, len(names)))) if len(names) > 2 else page
-        jobs = self._link.name("jobs")
-        unions = [{"$unionWith": {"coll": jobs, "pipeline": _first_of(name, want, share, skip)}} for name in names]
-        stages: list[Doc] = [{"$match": first}, {"$project": {"paused_at": 1}}, *unions, {"$set": {"now": "$$NOW"}}]
-        rows = await (await self._link.collection("queues").aggregate(stages, batchSize=10_000)).to_list()
-        if rows:
-            self._link.clock.see(rows[0]["now"])
-        return rows
+        coll = self._link.name("jobs")
+        unions = [{"$unionWith": {"coll": coll, "pipeline": _first_of(name, want, share, skip)}} for name in names]
+        stages: list[Doc] = [{"$match": first}, {"$project": {"paused_at": 1, "now": "$$NOW"}}, *unions]
+        source = self._link.collection("queues").with_options(codec_options=QUICK)
+        rows = await (await source.aggregate(stages, batchSize=10_000)).to_list()
+        queues = [row for row in rows if "type" not in row]
+        if queues:
+            self._link.clock.see(queues[0]["now"].replace(tzinfo=UTC))
+        return queues, [in_utc(row) for row in rows if "type" in row]
 
 
 def _first_of(queue: str, want: Want, page: int, skip: int) -> list[Doc]:
@@ -110,27 +115,39 @@ class _Claim:
         self._slots: dict[str, set[int]] = {}
         self._held: set[str] = set()
         self._blocks: dict[str, list[Doc]] = {}
-        self._plain: list[Doc] = []
+        self._picked: list[Doc] = []
 
-    async def wave(self, rows: list[Doc], names: list[str], page: int) -> tuple[bool, int]:
+    async def wave(self, rows: list[Doc], names: list[str], now: datetime) -> tuple[bool, int]:
         """Take what can be taken of these; returns whether there may be more, and how many rivals took first."""
         lines: dict[str, deque[Doc]] = {name: deque() for name in names}
         for row in rows:
-            if "type" in row and row["queue"] in lines:
+            if row["queue"] in lines:
                 lines[row["queue"]].append(row)
-        now = rows[0].pop("now") if rows else await self._link.now()
-        share = {name: len(line_) for name, line_ in lines.items()}
-        self._plain, self._blocks = [], {}
-        before = len(self.taken)
-        more = await self._walk(lines, share, now)
-        walked = len(self.taken) - before + len(self._plain)
-        await self._lease_plain(now)
-        lost = walked - (len(self.taken) - before)
-        self.room += lost
+        self._picked, self._blocks = [], {}
+        await self._look_at_gates(rows)
+        more = self._walk(lines, {name: len(line_) for name, line_ in lines.items()})
+        lost = await self._take(now)
         await self._write_blocks(now)
         return more and bool(rows), lost
 
-    async def _walk(self, lines: dict[str, deque[Doc]], share: dict[str, int], now: datetime) -> bool:
+    async def _look_at_gates(self, rows: list[Doc]) -> None:
+        """Which slots and running keys of these jobs are taken now."""
+        limits = {row["limit_key"] for row in rows if "limit_key" in row}
+        keys = {row["unique_running"] for row in rows if "unique_running" in row and not _is_plain(row)}
+        self._slots = {key: set() for key in limits}
+        looks: list[Doc] = []
+        looks += [{"limit_key": {"$in": sorted(limits)}, "slot": {"$gte": 0}}] if limits else []
+        looks += [{"unique_key": {"$in": sorted(keys)}}] if keys else []
+        if not looks:
+            return
+        fields = {"_id": 0, "limit_key": 1, "slot": 1, "unique_key": 1}
+        for doc in await self._link.jobs.find({"$or": looks}, fields).to_list():
+            if "slot" in doc and doc["limit_key"] in limits:
+                self._slots[doc["limit_key"]].add(doc["slot"])
+            if "unique_key" in doc:
+                self._held.add(doc["unique_key"])
+
+    def _walk(self, lines: dict[str, deque[Doc]], share: dict[str, int]) -> bool:
         while self.room > 0 and self.blocked < _MOST_BLOCKED:
             able = [name for name in lines if self._allowance(name) > 0]
             if any(not lines[name] and share[name] for name in able):
@@ -140,10 +157,12 @@ class _Claim:
                 return False
             name = min(waiting, key=lambda one: _order(lines[one][0])) if len(waiting) > 1 else waiting[0]
             doc = lines[name].popleft()
-            if _is_plain(doc):
-                self._plain.append(doc)
-            elif not await self._admit(doc, now):
-                continue
+            if not _is_plain(doc):
+                by = self._barred(doc)
+                if by is not None:
+                    self._put_aside(doc, by)
+                    continue
+            self._picked.append(doc)
             self._used[name] += 1
             self.room -= 1
         return True
@@ -152,109 +171,105 @@ class _Claim:
         most = self._want.n if self._want.queues is None else self._want.queues.get(queue, 0)
         return most - self._used[queue]
 
-    async def _lease_plain(self, now: datetime) -> None:
-        alike: dict[tuple[int, int], list[Doc]] = defaultdict(list)
-        for doc in self._plain:
-            alike[doc["moves"], doc["lease_token"]].append(doc)
-        for (moves, token), docs in alike.items():
-            at = latest(now, docs)
-            ids = [doc["_id"] for doc in docs]
-            update = self._lease_pipeline(at, moves, token)
-            found = {"_id": {"$in": ids}, "status": "queued", "moves": moves}
-            done = await self._link.update_many(found, update)
-            ours = set(ids) if done == len(ids) else await marked(self._link, ids, self._mark)
-            for doc in docs:
-                if doc["_id"] in ours:
-                    self.taken.append(self._leased(doc, at))
-                else:
-                    self._used[doc["queue"]] -= 1
-
-    def _lease_pipeline(self, now: datetime, moves: int, token: int) -> list[Doc]:
-        told = self._told(now, token)
-        return [
-            {
-                "$set": {
-                    "status": Status.PROCESSING.value,
-                    "worker_id": {"$literal": self._want.worker_id},
-                    "lease_token": token + 1,
-                    "lease_expires_at": now + whole(self._want.lease),
-                    "attempts": {"$add": ["$attempts", 1]},
-                    "started_at": now,
-                    "updated_at": now,
-                    "wait_ms": {"$subtract": [now, "$queued_at"]},
-                    "unique_key": {"$ifNull": ["$unique_running", "$$REMOVE"]},
-                    "progress": "$$REMOVE",
-                    "moves": moves + 1,
-                    "history": appended(told),
-                }
-            }
-        ]
-
-    def _told(self, now: datetime, token: int) -> Doc:
-        return line(now, Happened.CLAIMED, Status.PROCESSING, by=self._want.worker_id, token=token + 1, mark=self._mark)
-
-    async def _admit(self, doc: Doc, now: datetime) -> bool:
-        """Take one that needs a slot or a key, or put it aside."""
+    def _barred(self, doc: Doc) -> str | None:
+        """What stands in this job's way; if nothing does, its slot and key are counted as taken from now on."""
         limit_key, running = doc.get("limit_key"), doc.get("unique_running")
-        now = latest(now, [doc])
-        while True:
-            slot: int | None = None
-            if limit_key is not None:
-                if limit_key not in self._slots:
-                    self._slots[limit_key] = await slots_taken(self._link, limit_key)
-                slots, limit = self._slots[limit_key], doc.get("limit_n") or 1
-                if len(slots) >= limit:
-                    return self._put_aside(doc, f"limit:{limit_key}")
-                slot = next(n for n in range(limit) if n not in slots)
-            if running is not None and running in self._held and running != doc.get("unique_key"):
-                return self._put_aside(doc, f"unique:{running}")
-            try:
-                done = await self._take(doc, now, slot)
-            except DuplicateKeyError as error:
-                if "slot" in (error.details or {}).get("keyPattern", {}):
-                    del self._slots[str(limit_key)]  # a rival was faster: which are taken now?
-                    continue
-                self._held.add(str(running))
-                continue
-            if done and limit_key is not None and slot is not None:
-                self._slots[limit_key].add(slot)
-            if running is not None:
-                self._held.add(running)
-            return done
+        slots, limit = self._slots.get(limit_key or "", set()), doc.get("limit_n") or 1
+        if limit_key is not None and len(slots) >= limit:
+            return f"limit:{limit_key}"
+        if running is not None and running != doc.get("unique_key") and running in self._held:
+            return f"unique:{running}"
+        if limit_key is not None:
+            doc["slot"] = next(n for n in range(limit) if n not in slots)
+            slots.add(doc["slot"])
+        if running is not None:
+            self._held.add(running)
+        return None
 
-    async def _take(self, doc: Doc, now: datetime, slot: int | None) -> bool:
+    async def _take(self, now: datetime) -> int:
+        """Lease what was picked, in one command; returns how many of them rivals took or barred."""
+        if not self._picked:
+            return 0
+        alike: dict[tuple[int, int, bool, int | None], list[Doc]] = defaultdict(list)
+        for doc in self._picked:
+            # One that takes a slot or key of its own can fail by itself, so it is an update by itself.
+            apart = None if _is_plain(doc) else len(alike)
+            alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), apart].append(doc)
+        groups = list(alike.values())
+        now = latest(now, self._picked)
+        writes = [self._lease(docs, now) for docs in groups]
+        done, refused = await self._write(writes)
+        for at in refused:
+            [doc] = groups[at]
+            if refused[at] == "unique":
+                self._put_aside(doc, f"unique:{doc['unique_running']}")
+        ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused for doc in docs}
+        if done != len(ours):
+            ours = await marked(self._link, ours, self._mark)
+        for doc in self._picked:
+            if doc["_id"] in ours:
+                self.taken.append(self._leased(doc, now))
+            else:
+                self._used[doc["queue"]] -= 1
+                self.room += 1
+        return len(self._picked) - len(ours)
+
+    async def _write(self, writes: list[tuple[Doc, Doc]]) -> tuple[int, dict[int, str]]:
+        """Returns how many were changed, and of those that met a rival's slot or key, which it was."""
+        if len(writes) == 1:
+            try:
+                return await self._link.update_many(*writes[0]), {}
+            except DuplicateKeyError as error:
+                return 0, {0: _gate(dict(error.details or {}))}
+        many = [UpdateMany(*one) for one in writes]
+        try:
+            result = await self._link.surely(lambda: self._link.jobs.bulk_write(many, ordered=False))
+        except BulkWriteError as error:
+            errors: list[Doc] = error.details["writeErrors"]
+            if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+                raise
+            return error.details["nModified"], {one["index"]: _gate(one) for one in errors}
+        return result.modified_count, {}
+
+    def _lease(self, docs: list[Doc], now: datetime) -> tuple[Doc, Doc]:
+        first, worker_id = docs[0], self._want.worker_id
+        token = first["lease_token"] + 1
+        told = line(now, Happened.CLAIMED, Status.PROCESSING, by=worker_id, token=token, mark=self._mark)
         values: Doc = {
-            "worker_id": self._want.worker_id,
+            "worker_id": worker_id,
+            "lease_token": token,
             "lease_expires_at": now + whole(self._want.lease),
             "started_at": now,
-            "wait_ms": None if "queued_at" not in doc else in_ms(now - doc["queued_at"]),
-            "unique_key": doc.get("unique_running"),
-            "slot": slot,
             "progress": None,
+            "wait_ms": None,
         }
-        update = change(self._told(now, doc["lease_token"]), values, {"lease_token": 1, "attempts": 1})
-        found = {"_id": doc["_id"], "status": "queued", "moves": doc["moves"]}
-        done = await self._link.jobs.update_one(found, update)
-        if done.modified_count:
-            self.taken.append(self._leased(doc, now))
-        return bool(done.modified_count)
+        if not _is_plain(first):
+            values |= {"unique_key": first.get("unique_running"), "slot": first.get("slot")}
+        elif _gives_key_up(first):
+            values["unique_key"] = None
+        found = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
+        return found, change(told, values, more={"attempts": 1})
 
     def _leased(self, doc: Doc, now: datetime) -> Doc:
         # Read and written under one version, so what the job is now is known without reading it again.
         doc["status"], doc["worker_id"] = Status.PROCESSING.value, self._want.worker_id
         doc["attempts"] += 1
         doc["lease_token"] += 1
+        doc["moves"] += 1
         doc["lease_expires_at"] = now + whole(self._want.lease)
         doc["started_at"] = doc["updated_at"] = now
-        doc["wait_ms"] = None if "queued_at" not in doc else in_ms(now - doc["queued_at"])
-        doc["unique_key"] = doc.get("unique_running")
-        doc["progress"] = None
+        if "unique_running" in doc:
+            doc["unique_key"] = doc["unique_running"]
+        elif _gives_key_up(doc):
+            del doc["unique_key"]
+        doc.pop("progress", None)
+        doc.pop("wait_ms", None)
+        self._link.hold(doc)
         return doc
 
-    def _put_aside(self, doc: Doc, by: str) -> bool:
+    def _put_aside(self, doc: Doc, by: str) -> None:
         self._blocks.setdefault(by, []).append(doc)
         self.blocked += 1
-        return False
 
     async def _write_blocks(self, now: datetime) -> None:
         for by, docs in self._blocks.items():
@@ -268,6 +283,14 @@ class _Claim:
                 await self._link.update_many(found, update)
         # Who stood in the way may have ended just before these were put aside, and freed nobody.
         await unblock(self._link, list(self._blocks))
+
+
+def _gate(error: Doc) -> str:
+    return "limit" if "slot" in error.get("keyPattern", {}) else "unique"
+
+
+def _gives_key_up(doc: Doc) -> bool:
+    return "unique_key" in doc and "unique_running" not in doc
 
 
 def _is_plain(doc: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from pymongo import AsyncMongoClient, ReadPreference
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import (
     AutoReconnect,
+    BulkWriteError,
     ConfigurationError,
     ConnectionFailure,
     InvalidURI,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
+    WriteConcernError,
 )
 from pymongo.write_concern import WriteConcern
 
@@ -33,9 +36,17 @@ Jobs: TypeAlias = AsyncCollection[Doc]
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
-OPTIONS: CodecOptions[Doc] = CodecOptions(document_class=dict[str, Any], tz_aware=True, tzinfo=UTC)
+OPTIONS: CodecOptions[Doc] = CodecOptions(tz_aware=True, tzinfo=UTC)
+QUICK: CodecOptions[Doc] = CodecOptions()
+"""without time zones, which take three quarters of a document's decoding: `records.in_utc` puts them on"""
 DURABLE = WriteConcern(w="majority", j=True)
+AT_ONCE = WriteConcern(w=1)
 OLDEST_WIRE = 17  # MongoDB 6.0: `$in` in partial indexes
+DUPLICATE_KEY = 11000
+_SILENT_MS = 2000
+_HEARTBEAT_MS = 1000
+_OPEN_FOR = 1.0  # seconds after which a largest depth that another process set is obeyed
+_MOST_HELD = 20_000
 _FRESH = 2.0  # seconds after which the server's clock is looked at again
 _AUTH = frozenset({18, 11, 334})  # AuthenticationFailed, UserNotFound, MechanismUnavailable
 _FORBIDDEN = frozenset({13, 8000})  # Unauthorized, AtlasError
@@ -100,6 +111,13 @@ class Link:
         self.standalone = False
         self.turns: dict[str, asyncio.Lock] = {}
         """of each queue with a largest depth: callers of this store wait for each other here, not at the server"""
+        self.name_of_news = secrets.token_hex(6)
+        self._news = 0
+        self.written = 0
+        """jobs changed here since somebody last asked"""
+        self._open: dict[str, float] = {}
+        self.held: dict[str, Doc] = {}
+        """jobs as they were claimed here, so that their end can be written without reading them: only hints"""
         self._client: AsyncMongoClient[Doc] | None = None
         self._collections: dict[str, AsyncCollection[Doc]] = {}
 
@@ -123,6 +141,15 @@ class Link:
                 self.name(of), codec_options=OPTIONS, write_concern=DURABLE, read_preference=ReadPreference.PRIMARY
             )
         return self._collections[of]
+
+    def news(self, *, known: bool = True) -> str:
+        """The next value of `wake`, the field by which a write wakes whoever listens.
+
+        One document of a batch carries it, so that a thousand changes are one piece of news. It names this store, whose
+        own listeners know already, unless nobody here knows when it will come true: in a caller's transaction.
+        """
+        self._news += 1
+        return f"{self.name_of_news if known else ''}{self._news:x}"
 
     @property
     def jobs(self) -> Jobs:
@@ -155,7 +182,10 @@ class Link:
                 appname="windlass",
                 timeoutMS=limit,
                 serverSelectionTimeoutMS=limit,
-                connectTimeoutMS=limit,
+                # A primary that is frozen or cut off says nothing at all: it counts as gone when it has not answered a
+                # question for the sum of these two, and calls that wait for it are then made to the new one.
+                connectTimeoutMS=min(limit, _SILENT_MS),
+                heartbeatFrequencyMS=_HEARTBEAT_MS,
                 retryWrites=retry,
                 retryReads=True,
                 tz_aware=True,
@@ -168,6 +198,8 @@ class Link:
         client, self._client = self._client, None
         self._collections.clear()
         self.turns.clear()
+        self.held.clear()
+        self._open.clear()
         if client is not None:
             await client.close()
             await asyncio.sleep(0)  # its sockets are closed by the loop's next turn, which may be its last
@@ -202,9 +234,35 @@ class Link:
                     raise
                 await asyncio.sleep(random.uniform(0.02, 0.1))
 
+    def are_open(self, queues: set[str]) -> bool:
+        """Whether these queues are known and, not long ago, had no largest depth: an insert need not ask again."""
+        seen = time.monotonic() - _OPEN_FOR
+        return all(self._open.get(queue, 0.0) > seen for queue in queues)
+
+    def saw_open(self, queues: set[str]) -> None:
+        """Remember that these are."""
+        self._open.update(dict.fromkeys(queues, time.monotonic()))
+
+    def forget_open(self, queue: str) -> None:
+        """Its largest depth was set here: look again."""
+        self._open.pop(queue, None)
+
+    def hold(self, doc: Doc) -> None:
+        """Remember a claimed job until its end; the oldest are forgotten when somebody never says how they ended."""
+        self.held[doc["_id"]] = doc
+        if len(self.held) > _MOST_HELD:
+            del self.held[next(iter(self.held))]
+
+    async def last_write_endures(self) -> None:
+        """Wait until all that a read can have shown by now is held by a majority, and cannot be rolled back."""
+        # An update that changes nothing is acknowledged when the server's own last change is.
+        await self.surely(lambda: self.collection("meta").update_one({"_id": ""}, {"$set": {"n": 0}}))
+
     async def update_many(self, found: Doc, update: Doc | list[Doc]) -> int:
         """Change all jobs that match, surely; returns how many the last try changed."""
-        return (await self.surely(lambda: self.jobs.update_many(found, update))).modified_count
+        done = (await self.surely(lambda: self.jobs.update_many(found, update))).modified_count
+        self.written += done
+        return done
 
 
 class Room:
@@ -234,6 +292,9 @@ def translate(error: Exception, place: Place) -> StoreError:
         return StoreError(f"MongoDB cannot keep a value of this job: {str(error)[:200]}")
     if isinstance(error, (InvalidURI, ConfigurationError)):
         return StoreError(f"the settings for {where} do not fit the server or are wrong: {str(error)[:200]}")
+    alone = isinstance(error, BulkWriteError) and not error.details.get("writeErrors")
+    if alone or isinstance(error, WriteConcernError):
+        return StoreUnavailable(f"{where} wrote, but could not tell that a majority has it: try again")
     if isinstance(error, OperationFailure):
         return _refused(error, where)
     if isinstance(error, ServerSelectionTimeoutError):

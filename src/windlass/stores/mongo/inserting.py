@@ -20,6 +20,7 @@ from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.mongo.connection import DUPLICATE_KEY
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft, Options
     from windlass.stores.mongo.connection import Doc, Link
 
-DUPLICATE_KEY = 11000
 WAITING_NAMES = sorted(status.value for status in WAITING)
 _HOLDER = ("status", "unique_key", "idempotent", "idempotent_until", "created_at", "updated_at", "moves")
 _GATE = duration(10_000)
@@ -62,7 +62,7 @@ Depths: TypeAlias = dict[str, list[int]]
 
 
 async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Inserted]:
-    """One verdict per draft, in order."""
+    """One verdict per draft, in order. `extra` are fields that their documents have beside the drafts' own."""
     limits = await open_queues(link, {draft.options.queue for draft in drafts})
     async with AsyncExitStack() as gates:
         # Counting and filling are two steps, so those who fill a limited queue take turns.
@@ -72,6 +72,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
         made = await _insert_many(link, [document(draft, now, extra) for draft in at_once])
+        extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
         for draft in drafts:
             if draft.id in made:
@@ -100,11 +101,15 @@ def first_of_each(drafts: Sequence[Draft]) -> list[Draft]:
 
 async def open_queues(link: Link, names: set[str]) -> dict[str, int]:
     """Make sure that these queues are known; returns the largest depth of those that have one."""
+    if link.are_open(names):
+        return {}
     queues = link.collection("queues")
     rows = await queues.find({"_id": {"$in": sorted(names)}}).to_list()
     for name in sorted(names - {row["_id"] for row in rows}):
         await queues.update_one({"_id": name}, {"$setOnInsert": {"known": True}}, upsert=True)
-    return limits_of(rows)
+    limits = limits_of(rows)
+    link.saw_open(names - set(limits))
+    return limits
 
 
 def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
@@ -139,6 +144,11 @@ async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
     """The ids of those that are in the store now; the others met somebody's key."""
     if not docs:
         return set()
+    # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
+    sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
+    wake = link.news()
+    for doc in sure[-1:] or docs:
+        doc["wake"] = wake
     try:
         await link.jobs.insert_many(docs, ordered=False)
     except BulkWriteError as error:
@@ -151,7 +161,7 @@ async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
     return {doc["_id"] for doc in docs}
 
 
-async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc | None) -> Inserted:
+async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc) -> Inserted:
     # Whoever held a key may end between the look and the write: look again until it is decided.
     while True:
         asking = deciding(draft, now, depths, extra)
@@ -189,9 +199,7 @@ async def _answered(link: Link, asking: Generator[Question, Any, Inserted | None
             answer = await link.jobs.insert_one(question.doc)
 
 
-def deciding(
-    draft: Draft, now: datetime, depths: Depths, extra: Doc | None = None
-) -> Generator[Question, Any, Inserted | None]:
+def deciding(draft: Draft, now: datetime, depths: Depths, extra: Doc) -> Generator[Question, Any, Inserted | None]:
     """What to ask about one draft; returns its verdict, or None when the store changed meanwhile: ask again."""
     key, idempotent = draft.unique_queued, draft.idempotency_key
     looks: list[Doc] = [{"_id": draft.id}]
@@ -211,7 +219,7 @@ def deciding(
     if key is not None and holder is not None:
         if draft.options.on_conflict != "replace" or STATUSES[holder["status"]] not in WAITING:
             return Duplicate(holder["_id"], key)
-        replaced: int = yield _replacing(draft, holder, now)
+        replaced: int = yield _replacing(draft, holder, now, extra)
         return Replaced(holder["_id"]) if replaced else None
     depth = depths.get(draft.options.queue)
     if depth is not None:
@@ -222,7 +230,7 @@ def deciding(
     return Created(draft.id)
 
 
-def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
+def _replacing(draft: Draft, holder: Doc, now: datetime, extra: Doc) -> Update:
     run_at = _run_at(draft.options, now)
     if draft.options.longest_wait is not None:
         run_at = max(now, min(run_at, holder["created_at"] + whole(draft.options.longest_wait)))
@@ -235,7 +243,8 @@ def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
         "queued_at": now if to is Status.QUEUED else None,
         "blocked_by": None,
     }
-    return Update({"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}, change(told, values))
+    found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
+    return Update(found, change(told, values, wake=extra["wake"]))
 
 
 def _run_at(options: Options, now: datetime) -> datetime:

@@ -77,7 +77,7 @@ def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
 
 async def insert_joined(link: Link, drafts: Sequence[Draft], session: AsyncClientSession) -> list[Inserted]:
     """One verdict per draft, inside the session's transaction."""
-    asking = _joining(drafts, await link.now())
+    asking = _joining(drafts, await link.now(), {"wake": link.news(known=False)})
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
@@ -109,7 +109,7 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
     """The same on the calling thread."""
     if not link.clock.fresh:
         link.clock.see(session.client.get_database("admin", codec_options=OPTIONS).command("hello")["localTime"])
-    asking = _joining(drafts, link.clock())
+    asking = _joining(drafts, link.clock(), {"wake": link.news(known=False)})
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
@@ -144,7 +144,7 @@ def _refuse_elsewhere(link: Link, session: Session) -> None:
         )
 
 
-def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, list[Inserted]]:
+def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[Asked, Any, list[Inserted]]:
     names = {draft.options.queue for draft in drafts}
     rows: list[Doc] = yield Find("queues", {"_id": {"$in": sorted(names)}})
     for name in sorted(names - {row["_id"] for row in rows}):
@@ -162,12 +162,13 @@ def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, li
     known = {doc["_id"] for doc in there}
     docs = [document(draft, now) for draft in plain if draft.id not in known]
     if docs:
+        docs[-1] |= extra
         yield InsertMany(docs)
     made = {draft.id for draft in plain}
     verdicts: list[Inserted] = []
     for draft in drafts:
         verdict: Inserted | None = Created(draft.id) if draft.id in made else None
         while verdict is None:
-            verdict = yield from deciding(draft, now, depths)
+            verdict = yield from deciding(draft, now, depths, extra)
         verdicts.append(verdict)
     return verdicts

@@ -25,18 +25,26 @@ if TYPE_CHECKING:
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _AWAIT_MS = 1000  # how long the server holds a question about changes: an answer as often shows that it is there
-_GATHER = 0.002  # many changes at once are one wake-up
+_GATHER = 0.002  # seconds: what comes so soon after a wake-up is told together
 
-_UPDATED = "updateDescription.updatedFields"
-# What can make a job claimable, ended or to be stopped. That somebody claimed one is no news to anybody.
-WORTH_WAKING: Doc = {
-    "$or": [
-        {"operationType": {"$nin": ["update", "delete"]}},
-        {f"{_UPDATED}.status": {"$exists": True, "$ne": "processing"}},
-        {f"{_UPDATED}.cancel_requested_at": {"$exists": True}},
-        {f"{_UPDATED}.progress": {"$exists": True}},
-    ]
-}
+_PER_CHANGE = 0.0003  # seconds not followed for each job changed here meanwhile
+_LONGEST_BREAK = 0.25
+
+_UPDATED = "updateDescription.updatedFields.wake"
+_GONE = ("drop", "rename", "dropDatabase", "invalidate")
+
+
+def worth_waking(link: Link) -> Doc:
+    """Which changes are news: those whose writer said so, by the field `wake`. The server sorts out all others."""
+    ours = [link.name(of) for of in ("jobs", "queues", "schedules")]
+    return {
+        "$or": [
+            {"ns.coll": {"$in": ours}, "operationType": "insert", "fullDocument.wake": {"$exists": True}},
+            {"ns.coll": {"$in": ours}, "operationType": "update", _UPDATED: {"$exists": True}},
+            {"ns.coll": link.name("jobs"), "operationType": {"$in": _GONE[:2]}},
+            {"operationType": {"$in": _GONE[2:]}},
+        ]
+    }
 
 
 class MongoNotices(Room):
@@ -47,6 +55,7 @@ class MongoNotices(Room):
         self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = False
+        self._gathering = self._more = False
 
     @property
     def healthy(self) -> bool:
@@ -91,7 +100,7 @@ class MongoNotices(Room):
 
     async def _watch(self) -> None:
         pause = _FIRST_PAUSE
-        while True:
+        while self._wanted():
             try:
                 await self._follow()
                 pause = _FIRST_PAUSE
@@ -103,11 +112,40 @@ class MongoNotices(Room):
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
 
     async def _follow(self) -> None:
-        stages: list[Doc] = [{"$match": WORTH_WAKING}, {"$project": {"_id": 1}}]
-        async with await self.link.jobs.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
+        known = self.link.name_of_news
+        news = {"_id": 1, "operationType": 1, "wake": {"$ifNull": ["$fullDocument.wake", f"${_UPDATED}"]}}
+        stages: list[Doc] = [{"$match": worth_waking(self.link)}, {"$project": news}]
+        database = self.link.client[self.link.place.database]
+        async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
             self._healthy = True
             self.tell()
-            while stream.alive:
-                if await stream.try_next() is not None:
-                    self.tell()
-                    await asyncio.sleep(_GATHER)
+            while stream.alive and self._wanted():
+                # Following costs the server a wake-up per change in its log, ours among them: a store that writes much
+                # finds by itself what there is to do, and follows only now and then.
+                await asyncio.sleep(min(self.link.written * _PER_CHANGE, _LONGEST_BREAK))
+                self.link.written = 0
+                change = await stream.try_next()
+                if change is None:
+                    continue
+                if change["operationType"] in _GONE:
+                    return
+                if not change["wake"].startswith(known):  # what this store did it has told already
+                    self._tell_soon()
+
+    def _wanted(self) -> bool:
+        # The driver may swallow a cancellation that meets an answer on its way: being asked to end is not enough.
+        return self._watcher is asyncio.current_task()
+
+    def _tell_soon(self) -> None:
+        """Tell at once, and of all that comes in the next moment together at its end."""
+        if self._gathering:
+            self._more = True
+            return
+        self._gathering, self._more = True, False
+        self.tell()
+        asyncio.get_running_loop().call_later(_GATHER, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        if self._more:
+            self._tell_soon()

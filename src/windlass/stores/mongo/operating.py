@@ -52,9 +52,10 @@ async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
     return await _delete(link, doc)
 
 
-async def _written(link: Link, doc: Doc, update: Doc) -> bool:
+async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
     found = {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
-    return bool((await link.jobs.update_one(found, update)).modified_count)
+    done = await link.jobs.update_one(found, change(told, values, wake=link.news()))
+    return bool(done.modified_count)
 
 
 async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
@@ -62,11 +63,11 @@ async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer |
     if found in WAITING:
         told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
         values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, "blocked_by": None}
-        return Answer(Operated.DONE, found) if await _written(link, doc, change(told, values)) else None
+        return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     if found is Status.PROCESSING:
         told = line(now, Happened.CANCEL_REQUESTED, found, by=order.actor, note=order.reason)
         values = {"cancel_requested_at": doc.get("cancel_requested_at", now)}
-        return Answer(Operated.REQUESTED, found) if await _written(link, doc, change(told, values)) else None
+        return Answer(Operated.REQUESTED, found) if await _written(link, doc, told, values) else None
     return Answer(Operated.REFUSED, found)
 
 
@@ -96,7 +97,7 @@ async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | 
         key = doc.get("unique_queued")
         values |= {**_AFRESH, "attempts": 0, "crashes": 0, "unique_key": key}
     try:
-        return Answer(Operated.DONE, found) if await _written(link, doc, change(told, values)) else None
+        return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     except DuplicateKeyError:
         holder = await link.jobs.find_one({"unique_key": doc.get("unique_queued")}, {"_id": 1})
         return None if holder is None else Answer(Operated.DUPLICATE, found, holder["_id"])

@@ -42,7 +42,7 @@ class MongoQueues(Room):
         """Let them be claimed again."""
         await self.link.surely(
             lambda: self.link.collection("queues").update_many(
-                {"_id": {"$in": list(names)}}, {"$unset": {"paused_at": ""}}
+                {"_id": {"$in": list(names)}}, {"$unset": {"paused_at": ""}, "$set": {"wake": self.link.news()}}
             )
         )
         self.link.on_change()
@@ -53,6 +53,7 @@ class MongoQueues(Room):
         check_name(name, "the queue")
         update: Doc = {"$unset": {"max_depth": ""}} if max_depth is None else {"$set": {"max_depth": max_depth}}
         await self.link.collection("queues").update_one({"_id": name}, update, upsert=True)
+        self.link.forget_open(name)
 
     async def _one(self, row: Doc) -> QueueInfo:
         name = row["_id"]

@@ -2,13 +2,14 @@
 
 Fields that have no value are absent, never null. Payload, result, metadata and error are JSON text, opaque to the
 server, so that any member name survives. `moves` counts every line a job's history ever had and so is its version:
-whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since.
+whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since. How long a job
+waited and ran follows from its instants, and is written down only when those are about to be overwritten.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 STATUSES = {status.value: status for status in Status}
+_INSTANTS = (
+    "run_at",
+    "created_at",
+    "updated_at",
+    "queued_at",
+    "started_at",
+    "finished_at",
+    "lease_expires_at",
+    "cancel_requested_at",
+    "idempotent_until",
+    "tick",
+)
 NO_HISTORY = {"history": 0}
 """A job can have a long one, and only one view shows it."""
 
@@ -56,6 +69,14 @@ def latest(now: datetime, docs: Iterable[Mapping[str, Any]]) -> datetime:
     return found
 
 
+def in_utc(doc: Doc) -> Doc:
+    """The same document, which was read without time zones, with all its instants in UTC."""
+    for name in _INSTANTS:
+        if name in doc:
+            doc[name] = doc[name].replace(tzinfo=UTC)
+    return doc
+
+
 def job_of(doc: Doc) -> Job:
     """The job of a document; positions and not names, because this runs for every job there is."""
     get = doc.get
@@ -85,8 +106,8 @@ def job_of(doc: Doc) -> Job:
         None if error is None else Error(**json.loads(error)),
         None if progress is None else Progress(**json.loads(progress)),
         get("finished_at"),
-        get("duration_ms"),
-        get("wait_ms"),
+        ran(doc),
+        waited(doc),
         get("unique_key"),
         get("unique_queued"),
         get("unique_running"),
@@ -143,11 +164,16 @@ def present(values: Mapping[str, Any]) -> Doc:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def change(told: Doc, values: Mapping[str, Any], more: Mapping[str, int] | None = None) -> Doc:
-    """An update that sets these fields (None removes one), adds to others, and appends its line of history."""
+def change(
+    told: Doc, values: Mapping[str, Any], *, more: Mapping[str, int] | None = None, wake: str | None = None
+) -> Doc:
+    """An update that sets these fields (None removes one), adds to others and appends its line of history.
+
+    It may wake who listens. Plain operators and not a pipeline: they cost the server less.
+    """
     update: Doc = {
-        "$set": {"updated_at": told["at"], "status": told["status"], **present(values)},
-        "$inc": {"moves": 1, **(more or {})},
+        "$set": {"updated_at": told["at"], "status": told["status"], **present({**values, "wake": wake})},
+        "$inc": {"moves": 1, **{name: n for name, n in (more or {}).items() if n}},
         "$push": {"history": {"$each": [told], "$slice": -HISTORY_LIMIT}},
     }
     removed = {name: "" for name, value in values.items() if value is None}
@@ -156,9 +182,34 @@ def change(told: Doc, values: Mapping[str, Any], more: Mapping[str, int] | None 
     return update
 
 
-def appended(told: Doc) -> Doc:
-    """The history with one more line, inside an update that is a pipeline."""
-    return {"$slice": [{"$concatArrays": ["$history", [{"$literal": told}]]}, -HISTORY_LIMIT]}
+def as_pipeline(update: Doc, looked_up: Doc) -> list[Doc]:
+    """The same change as a pipeline, which can also look values up in the document itself."""
+    history = {"$concatArrays": ["$history", [{"$literal": told} for told in update["$push"]["history"]["$each"]]]}
+    return [
+        {
+            "$set": {
+                **{name: {"$literal": value} for name, value in update["$set"].items()},
+                **dict.fromkeys(update.get("$unset", ()), "$$REMOVE"),
+                **{name: {"$add": [f"${name}", n]} for name, n in update["$inc"].items()},
+                "history": {"$slice": [history, -HISTORY_LIMIT]},
+                **looked_up,
+            }
+        }
+    ]
+
+
+def waited(doc: Doc) -> int | None:
+    """How long the job waited before it was last claimed, in milliseconds."""
+    if "wait_ms" in doc or "started_at" not in doc or "queued_at" not in doc:
+        return doc.get("wait_ms")
+    return in_ms(doc["started_at"] - doc["queued_at"])
+
+
+def ran(doc: Doc) -> int | None:
+    """How long its last attempt that ended took, in milliseconds."""
+    if "duration_ms" in doc or "started_at" not in doc or "finished_at" not in doc:
+        return doc.get("duration_ms")
+    return in_ms(doc["finished_at"] - doc["started_at"])
 
 
 async def marked(link: Link, ids: Iterable[str], mark: ObjectId) -> set[str]:

@@ -34,7 +34,9 @@ class MongoSchedules(Room):
     async def put(self, schedules: Sequence[Schedule]) -> None:
         """Write each by name."""
         for one in schedules:
-            await self.link.collection("schedules").update_one({"_id": one.name}, _putting(one), upsert=True)
+            await self.link.collection("schedules").update_one(
+                {"_id": one.name}, _putting(one, self.link.news()), upsert=True
+            )
         self.link.on_change()
 
     @guarded
@@ -52,7 +54,8 @@ class MongoSchedules(Room):
     @guarded
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
         """Stop or restart firing."""
-        update = [{"$set": {"paused_at": {"$ifNull": ["$paused_at", "$$NOW"]} if paused else "$$REMOVE"}}]
+        at = {"$ifNull": ["$paused_at", "$$NOW"]} if paused else "$$REMOVE"
+        update = [{"$set": {"paused_at": at, "wake": self.link.news()}}]
         found: Doc = {"_id": {"$in": [str(name) for name in names]}}
         await self.link.surely(lambda: self.link.collection("schedules").update_many(found, update))
         self.link.on_change()
@@ -113,7 +116,7 @@ class MongoSchedules(Room):
         return await self.link.jobs.find_one({"schedule": one.name, "tick": one.expected}, {"era": 1})
 
 
-def _putting(one: Schedule) -> list[Doc]:
+def _putting(one: Schedule, wake: str) -> list[Doc]:
     cron = one.cron
     values: Doc = {
         "expression": cron.expression,
@@ -138,6 +141,7 @@ def _putting(one: Schedule) -> list[Doc]:
                 **{name: {"$literal": value} for name, value in values.items()},
                 "era": {"$ifNull": ["$era", ObjectId()]},
                 "updated_at": "$$NOW",
+                "wake": wake,
             }
         },
     ]

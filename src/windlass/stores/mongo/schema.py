@@ -10,7 +10,6 @@ from pymongo import IndexModel
 from pymongo.errors import CollectionInvalid, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
-from windlass.core.status import Status
 from windlass.stores.mongo.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 MIGRATIONS = ("0001_install",)
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
-_NOT_RUNNING = sorted(status.value for status in set(Status) - {Status.PROCESSING})
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
@@ -29,16 +27,15 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
         {"partialFilterExpression": {"status": "queued"}},
     ),
     "due": (["status", "run_at"], {"partialFilterExpression": {"status": {"$in": ["scheduled", "retrying"]}}}),
-    "leases": (["status", "lease_expires_at"], {"partialFilterExpression": {"status": "processing"}}),
-    "blocked": (["blocked_by", "queued_at", "_id"], {"partialFilterExpression": {"status": "blocked"}}),
+    "blocked": (["blocked_by", "queued_at", "_id"], {"partialFilterExpression": {"blocked_by": {"$exists": True}}}),
     # The slot is the running job itself: two jobs cannot run in one slot of a limit, whatever the workers believe.
     "slots": (["limit_key", "slot"], {"unique": True, "partialFilterExpression": {"slot": {"$exists": True}}}),
     "unique": (["unique_key"], {"unique": True, "partialFilterExpression": {"unique_key": {"$exists": True}}}),
     "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
     "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
-    # Processing jobs are few and found by their leases; leaving them out saves two writes in the life of every job.
-    "status": (["status", "_id", "queue"], {"partialFilterExpression": {"status": {"$in": _NOT_RUNNING}}}),
+    # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
+    "status": (["status", "_id", "queue"], {}),
     "queue": (["queue", "_id"], {}),
     "type": (["type", "_id"], {}),
     "user": (["user_id", "_id"], {"partialFilterExpression": {"user_id": {"$exists": True}}}),

@@ -1,7 +1,8 @@
 """Settle: leases are extended, progress written and transitions applied, all fenced by the lease token.
 
-An end is one update of all jobs that end alike. Its minute is counted and those that waited for it are queued right
-after: a process that dies in between leaves a minute uncounted, and blocked jobs to the next promotion.
+An end is one update of all jobs that end alike, and needs no read before it if this store claimed them. Its minute is
+counted and those that waited for it are queued right after: a process that dies in between leaves a minute uncounted,
+and blocked jobs to the next promotion.
 """
 
 from __future__ import annotations
@@ -16,22 +17,25 @@ from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.mongo.connection import AT_ONCE
 from windlass.stores.mongo.records import (
     STATUSES,
-    appended,
     as_ms,
+    as_pipeline,
+    change,
     error_json,
     in_ms,
     latest,
     line,
     marked,
     progress_json,
+    waited,
     whole,
 )
 from windlass.stores.mongo.unblocking import lines_of, unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from windlass.core.transition import Transition
@@ -54,8 +58,11 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     ours: Doc = {"_id": {"$in": [one.id for one in leases]}, "status": _PROCESSING, "worker_id": worker_id}
     docs = await link.jobs.find(ours, {"lease_token": 1, "cancel_requested_at": 1}).to_list()
     found = {(doc["_id"], doc["lease_token"]): "cancel_requested_at" in doc for doc in docs}
+    lost = frozenset(one.id for one in leases if (one.id, one.token) not in found)
+    for job_id in lost:
+        link.held.pop(job_id, None)
     return Extended(
-        lost=frozenset(one.id for one in leases if (one.id, one.token) not in found),
+        lost=lost,
         cancels=frozenset(one.id for one in leases if found.get((one.id, one.token))),
     )
 
@@ -68,16 +75,38 @@ async def cancels(link: Link, worker_id: str) -> frozenset[str]:
 
 async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     """Write progress, one verdict each."""
-    verdicts: list[Verdict] = []
-    for one in reports:
-        held = {"_id": one.lease.id, "status": _PROCESSING, "lease_token": one.lease.token}
-        update = [{"$set": {"progress": {"$literal": progress_json(one.progress)}, "updated_at": "$$NOW"}}]
-        if (await link.jobs.update_one(held, update)).matched_count:
-            verdicts.append(Verdict.APPLIED)
-        else:
-            there = await link.jobs.find_one({"_id": one.lease.id}, {"_id": 1})
-            verdicts.append(Verdict.STALE if there else Verdict.MISSING)
-    return verdicts
+    if not reports:
+        return []
+    wake = link.news()
+    writes = [
+        UpdateOne(
+            {"_id": one.lease.id, "status": _PROCESSING, "lease_token": one.lease.token},
+            [
+                {
+                    "$set": {
+                        "progress": {"$literal": progress_json(one.progress)},
+                        "updated_at": {"$max": ["$$NOW", "$updated_at"]},
+                        "wake": wake,
+                    }
+                }
+            ],
+        )
+        for one in reports
+    ]
+    done = await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))
+    if done.matched_count == len(reports):
+        return [Verdict.APPLIED] * len(reports)
+    docs = await link.jobs.find(
+        {"_id": {"$in": [one.lease.id for one in reports]}}, {"lease_token": 1, "status": 1}
+    ).to_list()
+    found = {doc["_id"]: doc["lease_token"] if doc["status"] == _PROCESSING else None for doc in docs}
+    return [_reported(one, found) for one in reports]
+
+
+def _reported(one: Report, tokens: Mapping[str, int | None]) -> Verdict:
+    if one.lease.id not in tokens:
+        return Verdict.MISSING
+    return Verdict.APPLIED if tokens[one.lease.id] == one.lease.token else Verdict.STALE
 
 
 _STANDING = dict.fromkeys(
@@ -88,6 +117,7 @@ _STANDING = dict.fromkeys(
         "updated_at",
         "started_at",
         "wait_ms",
+        "queued_at",
         "queue",
         "type",
         "cancel_requested_at",
@@ -102,11 +132,18 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     """Write every transition whose token still is its job's; one verdict each, in order."""
     verdicts: dict[int, Verdict] = {}
     ended: list[Doc] = []
+    held = {n: doc for n, one in enumerate(transitions) if (doc := _held(link, one)) is not None}
+    mine = {doc["_id"]: n for n, doc in held.items()}
+    for doc in await write(link, [(transitions[n], held[n]) for n in mine.values()]):
+        verdicts[mine[doc["_id"]]] = Verdict.APPLIED
+        ended.append(doc)
     while len(verdicts) < len(transitions):
+        # What this store did not claim, or what somebody else has touched since: a job asked to cancel, for one.
         open_ = [(n, one) for n, one in enumerate(transitions) if n not in verdicts]
         ids = list({one.id for _, one in open_})
         docs = {doc["_id"]: doc for doc in await link.jobs.find({"_id": {"$in": ids}}, _STANDING).to_list()}
         standing: dict[str, int] = {}
+        before = False
         for n, one in open_:
             doc = docs.get(one.id)
             if doc is None:
@@ -120,6 +157,9 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
                 # Only the holder of a token can end its attempt, so the same token on a job that has moved on means
                 # that this very ending was written before, by a call whose answer was lost.
                 verdicts[n] = Verdict.APPLIED
+                before = True
+        if before:
+            await link.last_write_endures()
         pairs = [(transitions[n], docs[job_id]) for job_id, n in standing.items()]
         for doc in await write(link, pairs):
             verdicts[standing[doc["_id"]]] = Verdict.APPLIED
@@ -127,6 +167,11 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     if ended:
         await unblock(link, lines_of(ended))
     return [verdicts[n] for n in range(len(transitions))]
+
+
+def _held(link: Link, one: Transition) -> Doc | None:
+    doc = link.held.pop(one.id, None)
+    return doc if doc is not None and doc["lease_token"] == one.token else None
 
 
 async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> list[Doc]:
@@ -137,14 +182,14 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
     if not pairs:
         return []
     told = [(one if "cancel_requested_at" not in doc else honour_cancel(one), doc) for one, doc in pairs]
-    clock, mark = await link.now(), ObjectId()
+    clock, mark, wake = await link.now(), ObjectId(), link.news()
     now = latest(clock, [doc for _, doc in told])
-    writes = [_update(some, now, mark, clock if lost else None) for some in _alike(told)]
-    if len(writes) == 1:
-        done = await link.update_many(*writes[0])
-    else:
-        many = [UpdateMany(*one) for one in writes]
-        done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
+    writes = [_update(some, now, mark, clock if lost else None) for some in _alike(told[:-1])]
+    # The last one wakes who listens, for all of them.
+    writes.append(_update(told[-1:], now, mark, clock if lost else None, wake))
+    many = [UpdateMany(*one) for one in writes]
+    done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
+    link.written += done
     if done != len(told):
         ours = await marked(link, [doc["_id"] for _, doc in told], mark)
         told = [(one, doc) for one, doc in told if doc["_id"] in ours]
@@ -160,7 +205,9 @@ def _alike(pairs: Iterable[Pair]) -> list[list[Pair]]:
     return list(groups.values())
 
 
-def _update(pairs: list[Pair], now: datetime, mark: ObjectId, over: datetime | None) -> tuple[Doc, list[Doc]]:
+def _update(
+    pairs: list[Pair], now: datetime, mark: ObjectId, over: datetime | None, wake: str | None = None
+) -> tuple[Doc, Doc | list[Doc]]:
     one, doc = pairs[0]
     ids = [doc["_id"] for _, doc in pairs]
     found: Doc = {
@@ -171,49 +218,38 @@ def _update(pairs: list[Pair], now: datetime, mark: ObjectId, over: datetime | N
     }
     if over is not None:
         found["lease_expires_at"] = {"$lte": over}
+    told = line(now, one.happened, one.to, token=one.token, note=one.note, mark=mark)
+    more = {"attempts": -int(one.give_back), "crashes": int(one.crashed), "lease_token": int(over is not None)}
+    values, looked_up = _finish(pairs, now) if one.to.finished else _requeue(one, now)
+    update = change(told, {"lease_expires_at": None, "slot": None, **values}, more=more, wake=wake)
+    return found, as_pipeline(update, looked_up) if looked_up else update
+
+
+def _finish(pairs: list[Pair], now: datetime) -> tuple[Doc, Doc]:
     values: Doc = {
-        "status": one.to.value,
-        "updated_at": now,
-        "duration_ms": {"$subtract": [now, "$started_at"]},
-        "attempts": {"$subtract": ["$attempts", int(one.give_back)]},
-        "crashes": {"$add": ["$crashes", int(one.crashed)]},
-        "lease_token": one.token + (over is not None),
-        "moves": doc["moves"] + 1,
-        "history": appended(line(now, one.happened, one.to, token=one.token, note=one.note, mark=mark)),
-        "lease_expires_at": "$$REMOVE",
-        "slot": "$$REMOVE",
-        **(_finish(pairs, now) if one.to.finished else _requeue(one, now)),
-    }
-    return found, [{"$set": values}]
-
-
-def _finish(pairs: list[Pair], now: datetime) -> Doc:
-    error = error_json(pairs[0][0].error)
-    return {
         "finished_at": now,
-        "unique_key": "$$REMOVE",
-        "error": "$$REMOVE" if error is None else {"$literal": error},
-        "result": _result(pairs),
+        "unique_key": None,
+        "duration_ms": None,
+        "error": error_json(pairs[0][0].error),
+        "result": pairs[0][0].result_json,
     }
-
-
-def _result(pairs: list[Pair]) -> Any:
     results = [one.result_json for one, _ in pairs]
-    if len(set(results)) > 1:
-        # Each looks its own up by its place in the list, so that different results are still one update.
-        place = {"$indexOfArray": [{"$literal": [doc["_id"] for _, doc in pairs]}, "$_id"]}
-        return {"$arrayElemAt": [{"$literal": results}, place]}
-    return "$$REMOVE" if results[0] is None else {"$literal": results[0]}
+    if len(set(results)) == 1:
+        return values, {}
+    # Each looks its own up by its place in the list, so that different results are still one update.
+    place = {"$indexOfArray": [{"$literal": [doc["_id"] for _, doc in pairs]}, "$_id"]}
+    return values, {"result": {"$arrayElemAt": [{"$literal": results}, place]}}
 
 
-def _requeue(one: Transition, now: datetime) -> Doc:
-    error = error_json(one.error)
-    values: Doc = {"worker_id": "$$REMOVE", "queued_at": now if one.to is Status.QUEUED else "$$REMOVE"}
+def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
+    values: Doc = {"worker_id": None, "queued_at": now if one.to is Status.QUEUED else None}
     if one.delay is not None:
         values["run_at"] = now + whole(one.delay)
+    error = error_json(one.error)
     if error is not None:
-        values["error"] = {"$literal": error}
-    return values
+        values["error"] = error
+    waited_ms = {"$ifNull": ["$wait_ms", {"$subtract": ["$started_at", "$queued_at"]}]}
+    return values, {"duration_ms": {"$subtract": [now, "$started_at"]}, "wait_ms": waited_ms}
 
 
 async def _refuse(link: Link, one: Transition, doc: Doc) -> None:
@@ -235,18 +271,19 @@ async def _tally(link: Link, pairs: Sequence[Pair], now: datetime) -> None:
     minute = now.replace(second=0, microsecond=0)
     figures: dict[tuple[str, str, str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for one, doc in pairs:
-        ran = max(0, in_ms(now - doc["started_at"]))
-        sums = figures[doc["queue"], doc["type"], one.to.value, min(32, ran.bit_length())]
+        took = max(0, in_ms(now - doc["started_at"]))
+        sums = figures[doc["queue"], doc["type"], one.to.value, min(32, took.bit_length())]
         sums[0] += 1
-        sums[1] += ran
-        sums[2] += doc.get("wait_ms") or 0
+        sums[1] += took
+        sums[2] += waited(doc) or 0
     writes = [
         UpdateOne(
             {"_id": {"minute": minute, "queue": queue, "type": type_, "status": status, "bucket": bucket}},
-            {"$inc": {"n": n, "duration_ms": ran, "wait_ms": waited}, "$setOnInsert": {"minute": minute}},
+            {"$inc": {"n": n, "duration_ms": took, "wait_ms": waits}, "$setOnInsert": {"minute": minute}},
             upsert=True,
         )
-        for (queue, type_, status, bucket), (n, ran, waited) in figures.items()
+        for (queue, type_, status, bucket), (n, took, waits) in figures.items()
     ]
     if writes:
-        await link.collection("minutes").bulk_write(writes, ordered=False)
+        # A figure, not a promise: it need not wait for the disk, and a repeated count would be worse than a lost one.
+        await link.collection("minutes").with_options(write_concern=AT_ONCE).bulk_write(writes, ordered=False)

@@ -13,7 +13,7 @@ from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued, Retention
 from windlass.stores.mongo.records import NO_HISTORY, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
-from windlass.stores.mongo.unblocking import lines_of, sweep, unblock
+from windlass.stores.mongo.unblocking import LINES, lines_of, unblock
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,33 +24,41 @@ _TIMED = ["scheduled", "retrying"]
 
 
 async def promote(link: Link, n: int) -> Promoted:
-    """Queue what is due."""
+    """Queue what is due. One look tells of that, of the next that will be, and of what jobs are blocked by."""
     now = await link.now()
-    due: Doc = {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}
-    docs = await link.jobs.find(due, {"moves": 1, "updated_at": 1}).sort("run_at", 1).limit(n).to_list()
+    rows = await (await link.jobs.aggregate(_due(link, now, n), batchSize=10_000)).to_list()
+    due = [row for row in rows if "moves" in row]
     alike: dict[int, list[Doc]] = defaultdict(list)
-    for doc in docs:
+    for doc in due:
         alike[doc["moves"]].append(doc)
     promoted = 0
     for moves, some in alike.items():
         promoted += await _queue(link, moves, some, now)
-    unblocked = await sweep(link, n)
-    return Promoted(promoted, unblocked, await _next_due(link))
+    unblocked = await unblock(link, [row["_id"] for row in rows if row.keys() == {"_id"}])
+    if len(due) >= n:
+        return Promoted(promoted, unblocked, timedelta(0))
+    following = [row["run_at"] - now for row in rows if "run_at" in row]
+    return Promoted(promoted, unblocked, following[0] if following else None)
+
+
+def _due(link: Link, now: datetime, n: int) -> list[Doc]:
+    first = [{"$sort": {"run_at": 1}}, {"$limit": 1}, {"$project": {"run_at": 1}}]
+    later = [{"$match": {"status": {"$in": _TIMED}, "run_at": {"$gt": now}}}, *first]
+    return [
+        {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
+        {"$sort": {"run_at": 1}},
+        {"$limit": n},
+        {"$project": {"moves": 1, "updated_at": 1}},
+        {"$unionWith": {"coll": link.name("jobs"), "pipeline": later}},
+        {"$unionWith": {"coll": link.name("jobs"), "pipeline": LINES}},
+    ]
 
 
 async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime) -> int:
     at = latest(now, docs)
     found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": {"$in": _TIMED}, "moves": moves}
-    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at})
+    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at}, wake=link.news())
     return await link.update_many(found, update)
-
-
-async def _next_due(link: Link) -> timedelta | None:
-    docs = await link.jobs.find({"status": {"$in": _TIMED}}, {"run_at": 1}).sort("run_at", 1).limit(1).to_list()
-    if not docs:
-        return None
-    due: datetime = docs[0]["run_at"]
-    return max(due - await link.now(), timedelta(0))
 
 
 async def rescue(link: Link, n: int) -> list[Rescued]:

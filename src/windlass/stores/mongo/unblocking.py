@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from windlass.stores.mongo.connection import Doc, Link
+
+# What jobs are blocked by: a way may have become free that no ending freed.
+LINES: list[dict[str, Any]] = [
+    {"$match": {"blocked_by": {"$exists": True}}},
+    {"$group": {"_id": "$blocked_by"}},
+    {"$limit": 1000},
+]
 
 
 def lines_of(docs: Iterable[Doc]) -> set[str]:
@@ -25,27 +32,20 @@ def lines_of(docs: Iterable[Doc]) -> set[str]:
     return waited
 
 
-async def slots_taken(link: Link, limit_key: str) -> set[int]:
-    """Which slots of a limit have a running job."""
-    docs = await link.jobs.find({"limit_key": limit_key, "slot": {"$gte": 0}}, {"_id": 0, "slot": 1}).to_list()
-    return {doc["slot"] for doc in docs}
-
-
-async def sweep(link: Link, n: int) -> int:
-    """Heal what no ending freed: a way that became free otherwise, as when the next in line was cancelled."""
-    stages: list[Doc] = [{"$match": {"status": "blocked"}}, {"$group": {"_id": "$blocked_by"}}, {"$limit": n}]
-    rows = await (await link.jobs.aggregate(stages)).to_list()
-    return await unblock(link, [row["_id"] for row in rows])
-
-
 async def unblock(link: Link, waited: Iterable[str]) -> int:
     """Queue as many of each line as have room now; the claim tests them again."""
+    asked = list(waited)
+    if not asked:
+        return 0
+    stages: list[Doc] = [{"$match": {"blocked_by": {"$in": asked}}}, {"$group": {"_id": "$blocked_by"}}]
+    there = await (await link.jobs.aggregate(stages)).to_list()
     done = 0
-    for by in waited:
+    for by in [row["_id"] for row in there]:
         for doc in await _next_in_line(link, by):
             told = line(latest(await link.now(), [doc]), Happened.UNBLOCKED, Status.QUEUED)
             found = {"_id": doc["_id"], "status": "blocked", "moves": doc["moves"]}
-            done += (await link.jobs.update_one(found, change(told, {"blocked_by": None}))).modified_count
+            update = change(told, {"blocked_by": None}, wake=link.news())
+            done += (await link.jobs.update_one(found, update)).modified_count
     return done
 
 
@@ -56,7 +56,7 @@ async def _next_in_line(link: Link, by: str) -> list[Doc]:
         return []
     if kind == "unique":
         return [] if await link.jobs.find_one({"unique_key": key}, {"_id": 1}) else first
-    room = (first[0].get("limit_n") or 1) - len(await slots_taken(link, key))
+    room = (first[0].get("limit_n") or 1) - len(await _slots_taken(link, key))
     return first if room == 1 else await _oldest(link, by, room) if room > 0 else []
 
 
@@ -64,3 +64,8 @@ async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
     fields = {"moves": 1, "updated_at": 1, "limit_n": 1}
     found = link.jobs.find({"status": "blocked", "blocked_by": by}, fields)
     return await found.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
+
+
+async def _slots_taken(link: Link, limit_key: str) -> set[int]:
+    docs = await link.jobs.find({"limit_key": limit_key, "slot": {"$gte": 0}}, {"_id": 0, "slot": 1}).to_list()
+    return {doc["slot"] for doc in docs}

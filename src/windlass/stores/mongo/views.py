@@ -49,10 +49,7 @@ class MongoViews(Room):
         asked = _asked(filter_)
         if after is not None:
             asked["_id"] = {"$lt": after}
-        found = self.link.jobs.find(asked, NO_HISTORY).sort("_id", -1).limit(limit + 1)
-        if filter_.status is Status.PROCESSING:
-            found = found.hint("leases")  # they are few: found by their leases and sorted, not by walking all ids
-        docs = await found.to_list()
+        docs = await self.link.jobs.find(asked, NO_HISTORY).sort("_id", -1).limit(limit + 1).to_list()
         jobs = tuple(job_of(doc) for doc in docs[:limit])
         return Page(jobs, jobs[-1].id if len(docs) > limit else None)
 

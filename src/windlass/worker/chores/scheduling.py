@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from windlass.core.registry import Registry
     from windlass.stores.contract import Store
 
+_LEAST = 0.25  # seconds between two looks, however many notices come
+
 
 class Scheduling:
     """The loop that sleeps until the next tick of any schedule."""
@@ -50,9 +52,12 @@ class Scheduling:
         """Fire until cancelled."""
         while True:
             self.wake.clear()
-            seconds = await self._steady.attempt(self.once)
+            found = await self._steady.attempt(self.once)
+            seconds = self._poll if found is None else min(self._poll, found)
+            least = min(seconds, _LEAST)
+            await asyncio.sleep(least)
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(self._poll, self._poll if seconds is None else seconds)):
+                async with asyncio.timeout(seconds - least):
                     await self.wake.wait()
 
     async def once(self) -> float:
