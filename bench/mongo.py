@@ -115,7 +115,8 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "import": lambda _: measures.importing(),
     }
     made: list[Figure] = []
-    with start_mongo() as server:
+    # As much cache as a small server of its own would have; the raw loop runs on the same one.
+    with start_mongo(cache_gb=2) as server:
         for name, measure in todo.items():
             if not only or name in only:
                 with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:

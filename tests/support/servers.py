@@ -78,7 +78,7 @@ def start_postgres(*args: str, own: bool = False) -> Server:
     return Server(name="postgres", url=url, nodes=[node], home=home).launch()
 
 
-def start_mongo(members: int = 1, *, own: bool = False) -> Server:
+def start_mongo(members: int = 1, *, own: bool = False, cache_gb: float = 0.25) -> Server:
     """A MongoDB replica set, so that transactions and change streams work, with its primary elected."""
     if found := borrowed("mongo", own=own or members > 1):
         return found
@@ -86,7 +86,8 @@ def start_mongo(members: int = 1, *, own: bool = False) -> Server:
     nodes = [Node(name="mongo", port=port, home=home, command=[], ready=listens) for port in free_ports(members)]
     for node in nodes:
         node.data.mkdir()
-        node.command = [str(mongod), "--bind_ip", HOST, "--port", str(node.port), "--dbpath", str(node.data), *MONGOD]
+        where = ["--bind_ip", HOST, "--port", str(node.port), "--dbpath", str(node.data)]
+        node.command = [str(mongod), *where, *MONGOD, "--wiredTigerCacheSizeGB", str(cache_gb)]
     hosts = ",".join(f"{HOST}:{node.port}" for node in nodes)
     url = f"mongodb://{hosts}/windlass?replicaSet=rs0"
     return Server(name="mongo", url=url, nodes=nodes, home=home, settle=lambda: elect(nodes)).launch()
@@ -95,7 +96,7 @@ def start_mongo(members: int = 1, *, own: bool = False) -> Server:
 START: dict[str, Callable[[], Server]] = {"mongo": start_mongo, "postgres": start_postgres, "redis": start_redis}
 
 MONGOD = [
-    *("--replSet", "rs0", "--nounixsocket", "--oplogSize", "64", "--wiredTigerCacheSizeGB", "0.25"),
+    *("--replSet", "rs0", "--nounixsocket", "--oplogSize", "64"),
     # A primary told to stop waits 15 s for its clients otherwise.
     *("--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"),
     *("--setParameter", "diagnosticDataCollectionEnabled=false"),

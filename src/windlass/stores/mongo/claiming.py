@@ -18,11 +18,12 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.mongo.connection import DUPLICATE_KEY, QUICK
-from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, whole
+from windlass.stores.mongo.connection import DUPLICATE_KEY, QUICK, UPDATES, in_parts
+from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from windlass.core.job import Job
@@ -187,16 +188,18 @@ class _Claim:
         return None
 
     async def _take(self, now: datetime) -> int:
-        """Lease what was picked, in one command; returns how many of them rivals took or barred."""
-        if not self._picked:
-            return 0
+        """Lease what was picked; returns how many of them rivals took or barred."""
+        lost: list[int] = await in_parts(UPDATES, self._picked, lambda docs: self._take_part(docs, now))
+        return sum(lost)
+
+    async def _take_part(self, picked: Sequence[Doc], now: datetime) -> int:
         alike: dict[tuple[int, int, bool, int | None], list[Doc]] = defaultdict(list)
-        for doc in self._picked:
+        for doc in picked:
             # One that takes a slot or key of its own can fail by itself, so it is an update by itself.
             apart = None if _is_plain(doc) else len(alike)
             alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), apart].append(doc)
         groups = list(alike.values())
-        now = latest(now, self._picked)
+        now = latest(now, picked)
         writes = [self._lease(docs, now) for docs in groups]
         done, refused = await self._write(writes)
         for at in refused:
@@ -206,13 +209,14 @@ class _Claim:
         ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused for doc in docs}
         if done != len(ours):
             ours = await marked(self._link, ours, self._mark)
-        for doc in self._picked:
+        until = now + whole(self._want.lease)
+        for doc in picked:
             if doc["_id"] in ours:
-                self.taken.append(self._leased(doc, now))
+                self.taken.append(self._leased(doc, now, until))
             else:
                 self._used[doc["queue"]] -= 1
                 self.room += 1
-        return len(self._picked) - len(ours)
+        return len(picked) - len(ours)
 
     async def _write(self, writes: list[tuple[Doc, Doc]]) -> tuple[int, dict[int, str]]:
         """Returns how many were changed, and of those that met a rival's slot or key, which it was."""
@@ -250,13 +254,13 @@ class _Claim:
         found = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
         return found, change(told, values, more={"attempts": 1})
 
-    def _leased(self, doc: Doc, now: datetime) -> Doc:
+    def _leased(self, doc: Doc, now: datetime, until: datetime) -> Doc:
         # Read and written under one version, so what the job is now is known without reading it again.
         doc["status"], doc["worker_id"] = Status.PROCESSING.value, self._want.worker_id
         doc["attempts"] += 1
         doc["lease_token"] += 1
         doc["moves"] += 1
-        doc["lease_expires_at"] = now + whole(self._want.lease)
+        doc["lease_expires_at"] = until
         doc["started_at"] = doc["updated_at"] = now
         if "unique_running" in doc:
             doc["unique_key"] = doc["unique_running"]
@@ -264,6 +268,7 @@ class _Claim:
             del doc["unique_key"]
         doc.pop("progress", None)
         doc.pop("wait_ms", None)
+        doc["wait_ms"] = waited(doc)
         self._link.hold(doc)
         return doc
 

@@ -6,7 +6,7 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -34,6 +34,7 @@ from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, Stor
 Doc: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = AsyncCollection[Doc]
 T = TypeVar("T")
+U = TypeVar("U")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OPTIONS: CodecOptions[Doc] = CodecOptions(tz_aware=True, tzinfo=UTC)
@@ -43,7 +44,10 @@ DURABLE = WriteConcern(w="majority", j=True)
 AT_ONCE = WriteConcern(w=1)
 OLDEST_WIRE = 17  # MongoDB 6.0: `$in` in partial indexes
 DUPLICATE_KEY = 11000
-_SILENT_MS = 2000
+UPDATES = 125
+INSERTS = 250
+"""how many jobs go into one command; these measured best"""
+_SILENT_MS = 3000
 _HEARTBEAT_MS = 1000
 _OPEN_FOR = 1.0  # seconds after which a largest depth that another process set is obeyed
 _MOST_HELD = 20_000
@@ -263,6 +267,22 @@ class Link:
         done = (await self.surely(lambda: self.jobs.update_many(found, update))).modified_count
         self.written += done
         return done
+
+
+async def in_parts(most: int, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, U]]) -> list[U]:
+    """Do one thing to all of these, in equal parts at the same time: one command is one thread of the server.
+
+    Also, while the server is busy with the first parts the later ones are made ready here.
+    """
+    if len(items) <= most:
+        return [await work(items)] if items else []
+    size = -(-len(items) // -(-len(items) // most))
+    parts = [items[start : start + size] for start in range(0, len(items), size)]
+    done = await asyncio.gather(*map(work, parts), return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return cast("list[U]", done)  # no error among them
 
 
 class Room:

@@ -20,7 +20,7 @@ from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.mongo.connection import DUPLICATE_KEY
+from windlass.stores.mongo.connection import DUPLICATE_KEY, INSERTS, in_parts
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
             await gates.enter_async_context(_turn(link, queue))
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
-        made = await _insert_many(link, [document(draft, now, extra) for draft in at_once])
+        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, documents(some, now, extra)))
+        made = set().union(*parts)
         extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
         for draft in drafts:
@@ -87,6 +88,11 @@ def first_of_each(drafts: Sequence[Draft]) -> list[Draft]:
     seen: set[str] = set()
     found: list[Draft] = []
     for draft in drafts:
+        if draft.unique_queued is None and draft.idempotency_key is None:
+            if draft.id not in seen:
+                found.append(draft)
+                seen.add(draft.id)
+            continue
         keys = {draft.id}
         if draft.unique_queued is not None:
             keys.add(f"u:{draft.unique_queued}")
@@ -142,15 +148,13 @@ async def _turn(link: Link, queue: str) -> AsyncGenerator[None, None]:
 
 async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
     """The ids of those that are in the store now; the others met somebody's key."""
-    if not docs:
-        return set()
     # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
     sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
     wake = link.news()
     for doc in sure[-1:] or docs:
         doc["wake"] = wake
     try:
-        await link.jobs.insert_many(docs, ordered=False)
+        await link.surely(lambda: link.jobs.insert_many(docs, ordered=False))
     except BulkWriteError as error:
         errors: list[Doc] = error.details["writeErrors"]
         if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
@@ -257,16 +261,40 @@ def _run_at(options: Options, now: datetime) -> datetime:
 
 def document(draft: Draft, now: datetime, extra: Doc | None = None) -> Doc:
     """The job as it is born."""
-    options = draft.options
+    return documents([draft], now, extra)[0]
+
+
+def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Doc]:
+    """The jobs as they are born."""
+    options: Options | None = None
+    alike: Doc = {}
+    made: list[Doc] = []
+    for draft in drafts:
+        if draft.options is not options:  # many jobs of one kind share theirs, and what follows from them
+            options = draft.options
+            alike = {**_from_options(options, now), **(extra or {})}
+        doc = {"_id": draft.id, "type": draft.type, "payload": draft.payload_json, **alike}
+        if draft.unique_queued is not None:
+            doc["unique_key"] = doc["unique_queued"] = draft.unique_queued
+        if draft.unique_running is not None:
+            doc["unique_running"] = draft.unique_running
+        if draft.idempotency_key is not None:
+            doc["idempotency_key"] = draft.idempotency_key
+            if options.idempotency_window is not None:
+                doc["idempotent"] = draft.idempotency_key
+                doc["idempotent_until"] = now + whole(options.idempotency_window)
+        if draft.limit_key is not None:
+            doc["limit_key"], doc["limit_n"] = draft.limit_key, draft.limit
+        made.append(doc)
+    return made
+
+
+def _from_options(options: Options, now: datetime) -> Doc:
     run_at = _run_at(options, now)
     status = Status.SCHEDULED if run_at > now else Status.QUEUED
-    window = options.idempotency_window if draft.idempotency_key is not None else None
     note = f"replay of {options.replay_of}" if options.replay_of else None
     return {
-        "_id": draft.id,
-        "type": draft.type,
         "queue": options.queue,
-        "payload": draft.payload_json,
         "status": status.value,
         "priority": options.priority,
         "run_at": run_at,
@@ -283,14 +311,6 @@ def document(draft: Draft, now: datetime, extra: Doc | None = None) -> Doc:
             {
                 "timeout_ms": None if options.timeout is None else as_ms(options.timeout),
                 "queued_at": now if status is Status.QUEUED else None,
-                "unique_key": draft.unique_queued,
-                "unique_queued": draft.unique_queued,
-                "unique_running": draft.unique_running,
-                "idempotency_key": draft.idempotency_key,
-                "idempotent": None if window is None else draft.idempotency_key,
-                "idempotent_until": None if window is None else now + whole(window),
-                "limit_key": draft.limit_key,
-                "limit_n": draft.limit,
                 "schedule": options.schedule,
                 "tick": options.tick,
                 "parent_id": options.parent_id,
@@ -304,5 +324,4 @@ def document(draft: Draft, now: datetime, extra: Doc | None = None) -> Doc:
                 "trace": options.trace,
             }
         ),
-        **(extra or {}),
     }

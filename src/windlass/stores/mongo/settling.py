@@ -17,7 +17,7 @@ from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
-from windlass.stores.mongo.connection import AT_ONCE
+from windlass.stores.mongo.connection import AT_ONCE, UPDATES, in_parts
 from windlass.stores.mongo.records import (
     STATUSES,
     as_ms,
@@ -179,22 +179,27 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
 
     Counts them in their minute. Where a lease was lost the token moves on, and only if it is still over.
     """
-    if not pairs:
-        return []
     told = [(one if "cancel_requested_at" not in doc else honour_cancel(one), doc) for one, doc in pairs]
-    clock, mark, wake = await link.now(), ObjectId(), link.news()
+    clock = await link.now()
     now = latest(clock, [doc for _, doc in told])
-    writes = [_update(some, now, mark, clock if lost else None) for some in _alike(told[:-1])]
+    parts = await in_parts(UPDATES, told, lambda some: _write_part(link, some, now, clock if lost else None))
+    written = [pair for part in parts for pair in part]
+    await _tally(link, written, now)
+    return [doc for _, doc in written]
+
+
+async def _write_part(link: Link, told: Sequence[Pair], now: datetime, over: datetime | None) -> list[Pair]:
+    mark, wake = ObjectId(), link.news()
+    writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.
-    writes.append(_update(told[-1:], now, mark, clock if lost else None, wake))
+    writes.append(_update([told[-1]], now, mark, over, wake))
     many = [UpdateMany(*one) for one in writes]
     done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
     link.written += done
-    if done != len(told):
-        ours = await marked(link, [doc["_id"] for _, doc in told], mark)
-        told = [(one, doc) for one, doc in told if doc["_id"] in ours]
-    await _tally(link, told, now)
-    return [doc for _, doc in told]
+    if done == len(told):
+        return list(told)
+    ours = await marked(link, [doc["_id"] for _, doc in told], mark)
+    return [(one, doc) for one, doc in told if doc["_id"] in ours]
 
 
 def _alike(pairs: Iterable[Pair]) -> list[list[Pair]]:
