@@ -1,4 +1,4 @@
-"""The connections of the PostgreSQL store: a few per opened store, deadlines on all they do, errors in windlass's words.
+"""The connections of the PostgreSQL store: a few per opened store, with deadlines, and errors in windlass's words.
 
 Nothing here leaves state on a connection: no session locks, no settings, no temporary tables. So everything also works
 where a pooler hands out another server connection with every transaction.
@@ -22,7 +22,8 @@ from asyncpg import exceptions as pg
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-Rows: TypeAlias = Sequence[Sequence[Any]]
+Rows: TypeAlias = Sequence[Any]
+"""each read by position"""
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
@@ -32,6 +33,17 @@ _MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, c
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
 _TABLE = re.compile(r"(?<![\w\"])windlass_(\w+)")
 _INDEX = re.compile(r"\bINDEX windlass_(\w+)")
+
+# Every statement here is written for an index. Plans are made once per connection, maybe while the tables are still
+# empty and reading them whole looks cheap: without these they would stay so while a million jobs arrive.
+_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
 
 _LOST = (
     pg.ConnectionDoesNotExistError,
@@ -159,7 +171,8 @@ class Link:
                 statement_cache_size=200 if keep else 0,
                 # Plans are made for good, so no statement is prepared again in the middle of the work.
                 max_cached_statement_lifetime=0,
-                server_settings={"application_name": "windlass"},
+                # A pooler refuses settings that it does not know.
+                server_settings={"application_name": "windlass", **(_PLANS if keep else {})},
             )
         except (pg.ClientConfigurationError, ValueError) as error:
             raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
@@ -256,9 +269,12 @@ class Link:
         """
 
         async def attempt() -> T:
-            async with asyncio.timeout(self.place.timeout), self.connection() as connection:
-                async with connection.transaction():
-                    return await work(lambda sql, *args: connection.fetch(self.sql(sql), *args))
+            async with asyncio.timeout(self.place.timeout), self.connection() as connection, connection.transaction():
+
+                async def ask(sql: str, *args: Any) -> Rows:
+                    return await connection.fetch(self.sql(sql), *args)
+
+                return await work(ask)
 
         return await self.surely(attempt) if again else await attempt()
 

@@ -208,7 +208,7 @@ def carefully(link: Link, drafts: Sequence[Draft], channel: str | None = None) -
         bounds: Rows = yield BOUNDED, (sorted({draft.options.queue for draft in drafts}),)
         keys = sorted({draft.unique_queued for draft in drafts if draft.unique_queued is not None})
         same = sorted({draft.idempotency_key for draft in drafts if draft.idempotency_key is not None})
-        depths = {name: most for name, most in bounds}
+        depths: dict[str, int] = dict(bounds)
         locks = key_locks(link, keys)
         locks += [f"{link.scope}:same:{key}" for key in same] + [f"{link.scope}:depth:{name}" for name in depths]
         if locks:

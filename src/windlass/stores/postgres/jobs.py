@@ -122,6 +122,14 @@ class PostgresJobs(Room):
         self.link.changed(())
         return verdicts
 
+    async def complete(self, transition: Transition, tx: object) -> Verdict:
+        """Write one transition inside the caller's own transaction."""
+        return await joining.join(self.link, tx, settling.completing(self.link, transition, channel_of(self.link)))
+
+    def complete_now(self, transition: Transition, tx: object) -> Verdict:
+        """The same on a synchronous driver's, on the caller's thread."""
+        return joining.join_now(self.link, tx, settling.completing(self.link, transition, channel_of(self.link)))
+
     @guarded
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""

@@ -157,7 +157,7 @@ def _now(tx: Any) -> tuple[Now, AbstractContextManager[Any]] | None:
     return None
 
 
-def _plain_rows(cursor: Any) -> Callable[[Any], Any]:
+def _plain_rows(_: Any) -> Callable[[Any], Any]:
     """Tuples, whatever the caller's connection was told to make of rows."""
     return tuple
 

@@ -48,12 +48,12 @@ def append(end: str) -> str:
 
 def epoch(instant: str) -> str:
     """SQL for an instant in milliseconds since 1970."""
-    return f"(extract(epoch FROM {instant}) * 1000)::bigint"
+    return f"(date_part('epoch', {instant}) * 1000)::bigint"
 
 
 def between(later: str, earlier: str) -> str:
     """SQL for the milliseconds from one instant to another."""
-    return f"(extract(epoch FROM {later} - {earlier}) * 1000)::bigint"
+    return f"(date_part('epoch', {later} - {earlier}) * 1000)::bigint"
 
 
 @lru_cache(maxsize=1024)

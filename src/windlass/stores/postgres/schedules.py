@@ -105,10 +105,8 @@ class PostgresSchedules(Room):
     @guarded
     async def fire(self, firings: Sequence[Firing]) -> Sequence[Fired]:
         """Account for ticks, one answer each."""
-        answers: list[Fired] = []
-        for one in firings:
-            # A transaction each: schedules that several workers fire at once must not be waited for crosswise.
-            answers.append(await self.link.transaction(lambda ask, one=one: self._fire(ask, one)))  # type: ignore[misc]  # bound per turn
+        # A transaction each: schedules that several workers fire at once must not be waited for crosswise.
+        answers = [await self._fire_one(one) for one in firings]
         self.link.changed({one.draft.options.queue for one in firings if one.draft is not None})
         return answers
 
@@ -117,6 +115,9 @@ class PostgresSchedules(Room):
         """The newest accounted ticks."""
         rows = await self.link.fetch(TICKS, name, TICKS_KEPT)
         return [Tick(tick, Fired(fired), job_id) for tick, fired, job_id in rows]
+
+    async def _fire_one(self, one: Firing) -> Fired:
+        return await self.link.transaction(lambda ask: self._fire(ask, one))
 
     async def _fire(self, ask: Ask, one: Firing) -> Fired:
         tick = floored(one.expected)

@@ -41,6 +41,11 @@ SELECT json_object_agg(name, said ORDER BY name) FROM (
 ) AS made
 """
 MADE = _MADE % (("$1::text", "$2::text") * 2)
+STAND = """
+INSERT INTO windlass_meta (key, value)
+SELECT key, value FROM (VALUES ('schema', '%d'), ('compatible', '%d'), ('made', (%s)::text)) AS told (key, value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+"""
 KEPT = "SELECT value FROM windlass_meta WHERE key = 'made'"
 
 
@@ -84,7 +89,7 @@ class PostgresSchema(Room):
         [(there,)] = await ask(EXISTS, self.link.schema, f"{self.link.place.namespace}_meta")
         if not there:
             return 0, 0
-        meta = {key: value for key, value in await ask(STANDS)}
+        meta: dict[str, str] = dict(await ask(STANDS))
         self.link.identity = meta.get("identity")
         return int(meta.get("schema", 0)), int(meta.get("compatible", 0))
 
@@ -114,15 +119,12 @@ class PostgresSchema(Room):
         statements = [
             statement
             for name in MIGRATIONS[found:]
-            for statement in _split((files(__package__) / "migrations" / f"{name}.sql").read_text(encoding="utf-8"))
+            for statement in _split(
+                (files("windlass.stores.postgres") / "migrations" / f"{name}.sql").read_text(encoding="utf-8")
+            )
         ]
         where = (_literal(self.link.schema or "public"), _literal(f"{self.link.place.namespace}_"))
-        statements.append(
-            "INSERT INTO windlass_meta (key, value) "
-            f"SELECT key, value FROM (VALUES ('schema', '{VERSION}'), ('compatible', '{COMPATIBLE}'),"
-            f" ('made', ({_MADE % (where * 2)})::text)) AS told (key, value)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value;"
-        )
+        statements.append(STAND % (VERSION, COMPATIBLE, _MADE % (where * 2)))
         return [self.link.sql(statement) for statement in statements]
 
     async def _differences(self, ask: Ask) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.postgres.locking import LOCK, line_locks
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
@@ -21,30 +24,60 @@ from windlass.stores.postgres.records import (
     token_end,
     whole,
 )
-from windlass.stores.postgres.unblocking import unblock
+from windlass.stores.postgres.unblocking import UNBLOCK, unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from datetime import timedelta
 
     from windlass.core.transition import Transition
-    from windlass.stores.postgres.connection import Ask, Link
+    from windlass.stores.postgres.connection import Ask, Link, Rows
 
+# In all that is fenced, that a job is processing is said by its lease, which only a processing one has: the status is
+# in indexes that would be taken for a way to it, and the way is the id.
+#
 # Touches no column of any index, so that the new version of the row stays on its page and no index hears of it.
 EXTEND = f"""
-WITH {CLOCK}
-UPDATE windlass_jobs AS j SET lease_expires_at = {AT} + $4::interval
-FROM clock AS c, unnest($2::text[], $3::bigint[]) AS held (id, token)
-WHERE j.id = held.id AND j.status = 'processing' AND j.lease_token = held.token AND j.worker_id = $1::text
-RETURNING j.id, j.lease_token, j.cancel_requested_at IS NOT NULL
+WITH {CLOCK}, held AS MATERIALIZED (
+    SELECT j.id, j.lease_token, j.cancel_requested_at IS NOT NULL AS cancel
+    FROM unnest($2::text[], $3::bigint[]) AS told (id, token) JOIN windlass_jobs AS j ON j.id = told.id
+    WHERE j.lease_expires_at IS NOT NULL AND j.lease_token = told.token AND j.worker_id = $1::text
+), free AS MATERIALIZED (
+    SELECT j.id FROM held JOIN windlass_jobs AS j ON j.id = held.id
+    WHERE j.lease_expires_at IS NOT NULL AND j.lease_token = held.lease_token
+    ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
+), extended AS (
+    UPDATE windlass_jobs AS j SET lease_expires_at = {AT} + $4::interval
+    FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM free)) RETURNING j.id
+)
+SELECT held.id, held.lease_token, held.cancel, extended.id IS NOT NULL
+FROM held LEFT JOIN extended ON extended.id = held.id
 """  # noqa: S608  # made of constants
+_BUSY = 1.0  # seconds to wait for rows that somebody else holds
+_AGAIN = 0.02
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
-    """Renew what is still the worker's and say what is not."""
-    asked = sorted({(one.id, one.token) for one in leases})
-    rows = await link.fetch(EXTEND, worker_id, [id_ for id_, _ in asked], [token for _, token in asked], whole(lease))
-    held = {(id_, token): cancel for id_, token, cancel in rows}
+    """Renew what is still the worker's and say what is not.
+
+    A row that somebody holds does not hold up the others. Either that ends in a moment, as a rescue does, or it is the
+    handler's own transaction with the end of its job in it: while that is open, nobody can rescue the job anyway.
+    """
+    asked = {(one.id, one.token) for one in leases}
+    held: dict[tuple[str, int], bool] = {}
+    until = time.monotonic() + _BUSY
+    while asked:
+        order = sorted(asked)
+        rows = await link.fetch(
+            EXTEND, worker_id, [one for one, _ in order], [token for _, token in order], whole(lease)
+        )
+        for key in asked:
+            held.pop(key, None)
+        held.update({(id_, token): cancel for id_, token, cancel, _ in rows})
+        asked = {(id_, token) for id_, token, _, extended in rows if not extended}
+        if not asked or time.monotonic() > until:
+            break
+        await asyncio.sleep(_AGAIN)
     return Extended(
         lost=frozenset(one.id for one in leases if (one.id, one.token) not in held),
         cancels=frozenset(one.id for one in leases if held.get((one.id, one.token))),
@@ -68,7 +101,7 @@ WITH {CLOCK}, told AS (
 ), written AS (
     UPDATE windlass_jobs AS j SET progress = told.progress::json, updated_at = {AT}
     FROM clock AS c, told
-    WHERE j.id = told.id AND j.status = 'processing' AND j.lease_token = told.token
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
     RETURNING j.id, j.lease_token
 )
 SELECT id, lease_token, true FROM written
@@ -115,7 +148,7 @@ WITH {CLOCK}, ended AS (
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL, unique_key = NULL,
         {append("$4::text || j.lease_token || '}'")}
     FROM clock AS c, unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, result)
-    WHERE j.id = told.id AND j.status = 'processing' AND j.lease_token = told.token
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
     RETURNING {RETURNED}
 ), tallied AS ({TALLY})
 {COUNTED}
@@ -138,13 +171,17 @@ WITH {CLOCK}, ended AS (
         lease_token = j.lease_token + $10::int,
         worker_id = CASE WHEN {_FINISHED} THEN j.worker_id END,
         unique_key = CASE WHEN {_FINISHED} THEN NULL ELSE j.unique_key END,
-        {append(f"CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN told.instead ELSE told.line END"
-                " || j.lease_token || '}'")}
+        {
+    append(
+        f"CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN told.instead ELSE told.line END"
+        " || j.lease_token || '}'"
+    )
+}
     FROM clock AS c, unnest(
         $1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
         $9::text[], $11::text[]
     ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead)
-    WHERE j.id = told.id AND j.status = 'processing' AND j.lease_token = told.token
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
     RETURNING {RETURNED}
 ), tallied AS ({TALLY})
 {COUNTED}
@@ -175,11 +212,33 @@ async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[An
     return int(done)
 
 
+ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"
+TELL = "SELECT pg_notify($1::text, '')"
+
+
+def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
+    """One end inside the caller's own transaction, as steps that any driver can carry."""
+    statement, values, _ = written([one])
+    [(done, limits, keys)] = yield statement, values
+    if not done:
+        found: Rows = yield ENDED, (one.id,)
+        if not found:
+            return Verdict.MISSING
+        again = found[0][1] == one.token and STATUSES[found[0][0]] is not Status.PROCESSING
+        return Verdict.APPLIED if again else Verdict.STALE
+    lines = [f"limit:{key}" for key in limits or ()] + [f"unique:{key}" for key in keys or ()]
+    if lines:
+        yield LOCK, (sorted(line_locks(link, lines)),)
+        yield UNBLOCK, (sorted(lines), line_end(Happened.UNBLOCKED, Status.QUEUED))
+    yield TELL, (channel,)
+    return Verdict.APPLIED
+
+
 def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple[str, tuple[Any, ...], int]:
     """The statement that writes these, its values, and how many rows it should change.
 
-    In the order of ids, so that two batches with jobs in common do not wait for each other crosswise. Of two ends of one
-    lease the first counts. A forced release moves the token on.
+    In the order of ids, so that two batches with jobs in common do not wait for each other crosswise. Of two ends of
+    one lease the first counts. A forced release moves the token on.
     """
     first: dict[tuple[str, int], Transition] = {}
     for one in transitions:
