@@ -343,9 +343,3 @@ async def test_a_store_that_was_never_opened_finds_its_tables(store: PostgresSto
     with psycopg.connect(place.url, options=f"-csearch_path={place.schema}") as db:
         assert closed.jobs.insert_now([one], db) == [Created(one.id)]
     assert await status(store, one.id) is Status.QUEUED
-
-
-def want() -> Any:
-    from tests.support.drafts import want
-
-    return want()

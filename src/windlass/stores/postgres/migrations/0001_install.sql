@@ -82,6 +82,8 @@ CREATE INDEX windlass_jobs_correlation ON windlass_jobs (correlation_id, id)
     WHERE status <> 'processing' AND correlation_id IS NOT NULL;
 CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id, id)
     WHERE status <> 'processing' AND parent_id IS NOT NULL;
+CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule, id)
+    WHERE status <> 'processing' AND schedule IS NOT NULL;
 
 CREATE TABLE windlass_idempotency (
     key text COLLATE "C" PRIMARY KEY, job_id text COLLATE "C" NOT NULL, expires_at timestamptz NOT NULL
