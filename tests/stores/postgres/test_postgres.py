@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -20,6 +23,8 @@ from windlass.core.job import Job
 from windlass.core.outcome import Failed
 from windlass.core.status import Status
 from windlass.core.transition import decide
+from windlass.core.unique import Unique
+from windlass.stores.addresses import store_at
 from windlass.stores.contract import Created, Lease, Store, Verdict
 from windlass.stores.postgres.schema import VERSION
 from windlass.stores.postgres.store import PostgresStore
@@ -33,7 +38,10 @@ async def cut(place: PostgresPlace) -> None:
     )
 
 
-@pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", (ROOT / "docs/stores/postgres.md").read_text(), re.DOTALL))
+PAGE = (ROOT / "docs/stores/postgres.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL))
 async def test_the_queries_of_the_page_work(store: PostgresStore, place: PostgresPlace, query: str) -> None:
     options = {"entity_name": "resume", "entity_id": "42", "user_id": "ann", "correlation_id": "request-7"}
     await finish(store, draft(payload='{"file_name":"cv.pdf"}', **options))
@@ -91,6 +99,75 @@ async def test_lost_connections_are_made_anew_and_nothing_is_lost(store: Postgre
     assert {job.lease_token for job in jobs} == {1}, "a claim whose answer was lost was not found again"
 
 
+class Wire:
+    """Stands between a store and its server, and can cut the connection just before an answer arrives."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.cut_next = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def laid(self) -> AsyncGenerator[int, None]:
+        server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        yield server.sockets[0].getsockname()[1]
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        for source, sink, other, answers in ((reader, back, writer, False), (there, writer, back, True)):
+            task = asyncio.create_task(self._carry(source, sink, other, answers=answers))
+            self._tasks.add(task)
+
+    async def _carry(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, other: asyncio.StreamWriter, *, answers: bool
+    ) -> None:
+        with suppress(OSError):
+            while data := await source.read(65536):
+                if answers and self.cut_next:
+                    self.cut_next = False
+                    break
+                sink.write(data)
+                await sink.drain()
+        for end in (sink, other):
+            end.close()
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_again(store: PostgresStore, place: PostgresPlace) -> None:
+    wire = Wire(urlsplit(place.url).port or 5432)
+    async with wire.laid() as port:
+        far = store_at(f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={place.schema}")
+        await far.open()
+        [first] = await put(store)
+        assert [job.id for job in await far.jobs.claim(want())] == [first]
+        [second] = await put(store)
+        wire.cut_next = True
+        [found] = await far.jobs.claim(want())
+        assert (found.id, found.lease_token, found.attempts) == (second, 1, 1)
+        assert await far.jobs.apply([decide(found, DONE)]) == [Verdict.APPLIED]
+        await far.close()
+
+
+async def test_an_insert_and_an_end_whose_answers_were_lost_are_made_once(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    wire = Wire(urlsplit(place.url).port or 5432)
+    async with wire.laid() as port:
+        far = store_at(f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={place.schema}")
+        await far.open()
+        one = draft(unique="k")
+        wire.cut_next = True
+        assert await far.jobs.insert([one]) == [Created(one.id)]
+        [job] = await far.jobs.claim(want())
+        wire.cut_next = True
+        assert await far.jobs.apply([decide(job, DONE)]) == [Verdict.APPLIED]
+        await far.close()
+    assert await told(store, one.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
+
+
 async def patiently(store: Store, name: str) -> list[Job]:
     while True:
         try:
@@ -113,8 +190,6 @@ async def test_a_cancelled_call_leaves_no_broken_connection(store: PostgresStore
 
 
 async def test_an_operation_has_a_deadline(store: PostgresStore, place: PostgresPlace) -> None:
-    from windlass.stores.addresses import store_at
-
     hurried = store_at(f"{place.url}?schema={place.schema}&timeout=0.5")
     await hurried.open()
     db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
@@ -175,8 +250,6 @@ async def test_an_open_transaction_that_named_a_queue_first_holds_nobody_up(
 async def test_an_open_transaction_with_a_key_does_not_hold_up_a_claim(
     store: PostgresStore, place: PostgresPlace
 ) -> None:
-    from windlass.core.unique import Unique
-
     await put(store, draft(unique=Unique(running="k")), draft())
     db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
     async with db.transaction():

@@ -82,7 +82,8 @@ async def _rescue(link: Link, ask: Ask, n: int) -> list[Rescued]:
 PRUNE = """
 DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(
     SELECT id FROM windlass_jobs
-    WHERE status BETWEEN $1::text AND $1::text AND status <> 'processing' AND finished_at <= statement_timestamp() - $2::interval
+    WHERE status BETWEEN $1::text AND $1::text AND status <> 'processing'
+        AND finished_at <= statement_timestamp() - $2::interval
         AND CASE WHEN $4::text IS NULL THEN queue <> ALL ($3::text[]) ELSE queue = $4::text END
     ORDER BY status, id LIMIT $5::int FOR UPDATE SKIP LOCKED
 )) RETURNING 1
