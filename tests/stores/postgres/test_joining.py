@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
-import django
 import psycopg
 import pytest
 import sqlalchemy
-from django.conf import settings as django_settings
-from django.db.utils import ConnectionHandler
+from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
@@ -30,9 +29,16 @@ from windlass.stores.addresses import store_at
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced, Verdict
 from windlass.stores.postgres.store import PostgresStore
 
+# By name: Django has no types of its own.
+django: Any = importlib.import_module("django")
+django_settings: Any = importlib.import_module("django.conf").settings
 if not django_settings.configured:
     django_settings.configure(USE_TZ=True)
     django.setup()
+
+
+AS_DICTS: Any = dict_row
+"""what a caller may have told its connection to make of rows"""
 
 
 class Tx:
@@ -82,14 +88,15 @@ async def by_asyncpg_pool(url: str) -> AsyncGenerator[Tx, None]:
 
 @asynccontextmanager
 async def by_psycopg(url: str) -> AsyncGenerator[Tx, None]:
-    with psycopg.connect(url, row_factory=psycopg.rows.dict_row) as db:
+    with psycopg.connect(url, row_factory=AS_DICTS) as db:
         yield Tx(db, soon(db.execute), soon(db.commit), soon(db.rollback), synchronous=True)
 
 
 @asynccontextmanager
 async def by_psycopg_async(url: str) -> AsyncGenerator[Tx, None]:
-    async with await psycopg.AsyncConnection.connect(url, row_factory=psycopg.rows.dict_row) as db:
-        yield Tx(db, db.execute, db.commit, db.rollback)
+    async with await psycopg.AsyncConnection.connect(url, row_factory=AS_DICTS) as db:
+        execute: Any = db.execute  # its own types want literal text only
+        yield Tx(db, execute, db.commit, db.rollback)
 
 
 def of_sqlalchemy(url: str, driver: str) -> str:
@@ -145,7 +152,7 @@ async def by_async_session_psycopg(url: str) -> AsyncGenerator[Tx, None]:
 @asynccontextmanager
 async def by_django(url: str) -> AsyncGenerator[Tx, None]:
     parts = sqlalchemy.make_url(url)
-    connections = ConnectionHandler(
+    connections: Any = importlib.import_module("django.db.utils").ConnectionHandler(
         {
             "default": {
                 "ENGINE": "django.db.backends.postgresql",

@@ -92,7 +92,7 @@ class Counters:
 
             async def alone() -> bool:
                 others = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass'"
-                return await db.fetchval(others) == 0
+                return bool(await db.fetchval(others) == 0)
 
             await until(alone, "the store's connections to be gone")
             indexes = await db.fetch(

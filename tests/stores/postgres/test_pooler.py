@@ -19,7 +19,7 @@ from windlass import Status, Windlass
 from windlass.core.limit import Limit
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Created, Duplicate, Lease, Verdict
+from windlass.stores.contract import Created, Duplicate, Granted, Lease, Verdict
 from windlass.stores.postgres.store import PostgresStore
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("postgres-pooler")]
@@ -102,7 +102,7 @@ async def test_keys_schedules_and_operators_through_a_pooler(pooled: PostgresSto
     [held] = await put(pooled, draft(unique="k", delay=HOUR))
     other = draft(unique="k")
     assert await pooled.jobs.insert([other]) == [Duplicate(held, "k")]
-    assert await pooled.locks.acquire("l", "me", HOUR)
+    assert isinstance(await pooled.locks.acquire("l", "me", HOUR), Granted)
     assert (await pooled.jobs.promote(10)).next_due is not None
     job = await finish(pooled)
     assert await settle(pooled, job) is Verdict.APPLIED
