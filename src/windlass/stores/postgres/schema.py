@@ -77,7 +77,9 @@ class PostgresSchema(Room):
 
     def statements(self) -> str:
         """The migrations as SQL."""
-        text = "\n".join(["BEGIN;", *self._statements(0), "COMMIT;"])
+        named = self.link.place.schema
+        schema = [] if named is None else [f"CREATE SCHEMA IF NOT EXISTS {quoted(named)};"]
+        text = "\n".join(["BEGIN;", *schema, *self._statements(0), "COMMIT;"])
         return f"{text}\n"
 
     @guarded
