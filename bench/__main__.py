@@ -11,9 +11,10 @@ from dataclasses import asdict
 
 from bench.figures import Figure
 from bench.mongo import measure_mongo
+from bench.postgres import measure_postgres
 from bench.sqlite import measure_sqlite
 
-STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo}
+STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres}
 
 
 def main() -> int:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+import asyncpg
+import psycopg
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.synchronous.client_session import ClientSession
 
-from tests.support.servers import start_mongo
+from tests.support.servers import start_mongo, start_postgres
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store
 
@@ -204,7 +206,97 @@ async def mongo(_: Path) -> AsyncGenerator[Place, None]:
     place.drop()
 
 
-PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {"sqlite": sqlite, "mongo": mongo}
+class PostgresPlace(Place):
+    def __init__(self, url: str, schema: str) -> None:
+        self.url, self.schema = url, schema
+
+    def store(self) -> Store:
+        return store_at(f"{self.url}?schema={self.schema}")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction, None]:
+        connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self.url)
+        try:
+            await connection.execute("BEGIN")
+            yield PostgresTransaction(connection)
+        finally:
+            await connection.close()
+
+    @contextmanager
+    def transaction_now(self) -> Generator[Transaction, None, None]:
+        with closing(psycopg.connect(self.url)) as connection:
+            yield PostgresTransactionNow(connection)
+
+    async def plant(self, job_id: str) -> None:
+        await self.run("CREATE TABLE IF NOT EXISTS orders (job_id text)")
+        await self.run("INSERT INTO orders VALUES ($1)", job_id)
+
+    async def planted(self) -> list[str]:
+        return [str(row[0]) for row in await self.run("SELECT job_id FROM orders")]
+
+    async def pretend_version(self, version: int) -> None:
+        await self.run("UPDATE windlass_meta SET value = $1 WHERE key IN ('schema', 'compatible')", str(version))
+
+    async def damage(self) -> None:
+        await self.run("DROP INDEX windlass_jobs_parent")
+
+    async def run(self, sql: str, *values: object) -> list[asyncpg.Record]:
+        connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
+            self.url, server_settings={"search_path": self.schema}
+        )
+        try:
+            return await connection.fetch(sql, *values)
+        finally:
+            await connection.close()
+
+    async def drop(self) -> None:
+        await self.run("SET client_min_messages = warning")
+        await self.run(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
+
+
+class PostgresTransaction:
+    def __init__(self, tx: asyncpg.Connection[asyncpg.Record]) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None:
+        await self.tx.execute("COMMIT")
+
+    async def rollback(self) -> None:
+        await self.tx.execute("ROLLBACK")
+
+
+class PostgresTransactionNow:
+    def __init__(self, tx: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None:
+        self.tx.commit()
+
+    async def rollback(self) -> None:
+        self.tx.rollback()
+
+
+@cache
+def postgres_url() -> str:
+    """One server for all tests of this process."""
+    server = start_postgres()
+    atexit.register(server.stop)
+    return server.url
+
+
+@asynccontextmanager
+async def postgres(_: Path) -> AsyncGenerator[Place, None]:
+    place = PostgresPlace(postgres_url(), f"t{secrets.token_hex(8)}")
+    await place.run(f'CREATE SCHEMA "{place.schema}"')
+    yield place
+    await place.drop()
+
+
+PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
+    "sqlite": sqlite,
+    "mongo": mongo,
+    "postgres": postgres,
+}
 """How a place for each store is made, and removed afterwards."""
 
 READY = ("sqlite",)

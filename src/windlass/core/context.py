@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from windlass.core.errors import SettingsError, WindlassError
+from windlass.core.errors import SettingsError, TransactionRefused, WindlassError
 from windlass.core.job import Progress, storable
 from windlass.core.keys import shown
 from windlass.core.signals import Cancel
@@ -21,15 +21,34 @@ MOST_PROGRESS = 2**53
 _current: ContextVar[Ctx] = ContextVar("windlass_ctx")
 
 
+class Completing(Protocol):
+    """Ends the running job as succeeded inside its handler's own transaction."""
+
+    async def later(self, tx: object, result: Any) -> None:
+        """On an asynchronous driver's transaction."""
+        ...
+
+    def now(self, tx: object, result: Any) -> None:
+        """On a synchronous driver's, on the calling thread."""
+        ...
+
+
 class Ctx:
     """The running job, its progress and the request to stop. Safe to use from the handler's own thread."""
 
-    __slots__ = ("_cancelled", "_report", "job")
+    __slots__ = ("_cancelled", "_completing", "_report", "job")
 
-    def __init__(self, job: Job, report: Callable[[Progress], None], cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        report: Callable[[Progress], None],
+        cancelled: Callable[[], bool],
+        completing: Completing | None = None,
+    ) -> None:
         self.job = job
         self._report = report
         self._cancelled = cancelled
+        self._completing = completing
 
     @property
     def id(self) -> str:
@@ -60,6 +79,26 @@ class Ctx:
         """Say how far the job is. Returns at once; the newest report is written within a fraction of a second."""
         whole = None if of is None else _plain(of)
         self._report(Progress(done=_plain(done), of=whole, note=None if note is None else storable(note)))
+
+    async def complete_in(self, tx: object, result: Any = None) -> None:
+        """End the job as succeeded inside the handler's own transaction, so that effect and end commit together.
+
+        Raises LeaseLost, still inside the transaction, when the job is another worker's by now: let it roll back. What
+        the handler returns counts no more. If the transaction is rolled back after all, the attempt has failed.
+        """
+        await self._able().later(tx, result)
+
+    def complete_in_now(self, tx: object, result: Any = None) -> None:
+        """The same for handlers that are not asynchronous, on their own thread."""
+        self._able().now(tx, result)
+
+    def _able(self) -> Completing:
+        if self._completing is None:
+            raise TransactionRefused(
+                "there is no store here to complete the job in: handlers with process=True, and those called directly,"
+                " end by returning"
+            )
+        return self._completing
 
     @staticmethod
     def current() -> Ctx:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Store
     from windlass.stores.sqlite.engine import Synchronous
 
-KNOWN = "sqlite:///jobs.db or mongodb://localhost/shop"
+KNOWN = "sqlite:///jobs.db, postgresql://localhost/shop or mongodb://localhost/shop"
 _SAFETY: dict[str, Synchronous] = {"FULL": "FULL", "NORMAL": "NORMAL", "OFF": "OFF"}
 
 
@@ -25,6 +25,8 @@ def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL"
         return _sqlite(url, namespace, synchronous)
     if parts.scheme in ("mongodb", "mongodb+srv"):
         return _mongo(url, namespace)
+    if parts.scheme in ("postgresql", "postgres"):
+        return _postgres(url, namespace)
     raise SettingsError(f"the store URL {redact(url)!r} is of no known kind: expected one like {KNOWN}")
 
 
@@ -86,6 +88,39 @@ def _mongo(url: str, namespace: str) -> Store:
             database=name,
             namespace=namespace,
             timeout=_seconds(timeout, redact(url)),
+        )
+    )
+
+
+_POOLERS: dict[str, bool | None] = {"auto": None, "yes": True, "no": False}
+
+
+def _postgres(url: str, namespace: str) -> Store:
+    try:
+        from windlass.stores.postgres.connection import Place
+        from windlass.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise SettingsError(f"{redact(url)!r} needs asyncpg: pip install windlass[postgres]") from None
+    place, _, query = url.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    schema, timeout = options.get("schema"), options.get("timeout", "10")
+    if schema is not None and (not 0 < len(schema.encode()) <= 63 or not schema.isprintable()):
+        raise SettingsError(f"schema is {schema!r} in {redact(place)!r}: expected 1 to 63 bytes of printable text")
+    pooler = options.get("pooler", "auto")
+    if pooler not in _POOLERS:
+        raise SettingsError(f"pooler is {pooler!r} in {redact(place)!r}: expected {', '.join(_POOLERS)}")
+    own = ("schema", "timeout", "pooler")
+    rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] not in own)
+    return PostgresStore(
+        Place(
+            url=f"{place}?{rest}" if rest else place,
+            address=redact(place),
+            schema=schema,
+            namespace=namespace,
+            timeout=_seconds(timeout, redact(place)),
+            pooler=_POOLERS[pooler],
         )
     )
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from windlass.core.draft import Draft
 from windlass.core.history import Entry
@@ -256,6 +256,19 @@ class Jobs(Protocol):
         Cancel: a waiting job is cancelled, a processing one asked to stop. Retry: a finished, scheduled or retrying job
         is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing.
         """
+        ...
+
+
+@runtime_checkable
+class Completes(Protocol):
+    """What the jobs of a store can do besides, where it can: end an attempt inside the caller's own transaction."""
+
+    async def complete(self, transition: Transition, tx: object) -> Verdict:
+        """Apply one transition inside `tx`, fenced as ever: it counts on commit and is gone on rollback."""
+        ...
+
+    def complete_now(self, transition: Transition, tx: object) -> Verdict:
+        """The same inside a synchronous driver's transaction, on the calling thread."""
         ...
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Slots
 
+_UNPUSHED = 1.0  # seconds between polls at most, while nothing wakes us when others change something
 _FEW = 64  # so few slots are claimed for all at once: splitting them would only make more transactions
 
 
@@ -107,8 +108,11 @@ class Claiming:
             self._hub.tell(JobFenced(earlier.job))
 
     async def _wait(self) -> None:
+        poll = self._config.poll.total_seconds()
+        if not self._store.notices.healthy:
+            poll = min(poll, _UNPUSHED)
         # Spread the polls of many workers that started together.
-        poll = self._config.poll.total_seconds() * random.uniform(0.8, 1.0)
+        poll *= random.uniform(0.8, 1.0)
         with suppress(TimeoutError):
             async with asyncio.timeout(poll):
                 await self.wake.wait()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from windlass.core.handler import Declaration
     from windlass.core.job import Progress
+    from windlass.worker.completing import Completion
     from windlass.worker.slots import Running
 
 LONGEST_MESSAGE = 4_000
@@ -44,12 +45,17 @@ class Runner(Protocol):
         ...
 
 
-async def execute(running: Running, runner: Runner, report: Callable[[Running, Progress], None]) -> Outcome:
+async def execute(
+    running: Running, runner: Runner, report: Callable[[Running, Progress], None], completion: Completion
+) -> Outcome:
     """Run the job; whatever it does, an outcome comes of it."""
-    ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled)
+    ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled, completion)
     enter(ctx)
     try:
-        return Succeeded(await runner.run(running, ctx))
+        result = await runner.run(running, ctx)
+        if completion.used:
+            await completion.confirm()
+        return Succeeded(result)
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything; the worker lives on
         return classify(running, error)
 

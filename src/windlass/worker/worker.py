@@ -16,6 +16,7 @@ from windlass.worker.chores.pruning import Pruning
 from windlass.worker.chores.rescuing import Rescuing
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
+from windlass.worker.completing import Completion
 from windlass.worker.deadlines import Deadlines
 from windlass.worker.execution import Runner, execute
 from windlass.worker.leasing import Leasing
@@ -234,7 +235,8 @@ class Worker:
     async def _execute(self, running: Running) -> None:
         if not self._hub.silent:
             self._hub.tell(JobStarted(running.job))
-        outcome = await execute(running, self._runners[running.declaration.mode], self._progress)
+        runner = self._runners[running.declaration.mode]
+        outcome = await execute(running, runner, self._progress, Completion(self._client.store, running))
         if running.ended:
             return  # abandoned meanwhile: what it did at last counts no more
         running.ended = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
-    from windlass.stores.sqlite.engine import Engine
+    from windlass.stores.sqlite.engine import Engine, Operation
 
 
+T = TypeVar("T")
 _LEGACY = -1  # sqlite3.LEGACY_TRANSACTION_CONTROL, which came with Python 3.12
 
 
@@ -56,31 +57,43 @@ class SqliteJobs:
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         """Write inside the caller's own transaction on the same file, on the caller's thread."""
+        return self._join(tx, lambda db, now: inserting.insert(db, self._sql, drafts, now))
+
+    async def complete(self, transition: Transition, tx: object) -> Verdict:
+        """Write one transition inside the caller's own transaction on the same file."""
+        return self.complete_now(transition, tx)
+
+    def complete_now(self, transition: Transition, tx: object) -> Verdict:
+        """The same, on the caller's thread."""
+        [verdict] = self._join(tx, lambda db, now: settling.apply(db, self._sql, [transition], now))
+        return verdict
+
+    def _join(self, tx: object, operation: Operation[T]) -> T:
         db = self._joined(tx)
         try:
             with _plain_rows(db):
                 self._refuse_elsewhere(db)
-                return self._insert_joined(db, drafts)
+                return self._run_joined(db, operation)
         except sqlite3.ProgrammingError as error:
             raise TransactionRefused(f"tx cannot be used here: {error}") from error
         except sqlite3.Error as error:
             raise translate(error, self._engine.place) from error
 
-    def _insert_joined(self, db: sqlite3.Connection, drafts: Sequence[Draft]) -> list[Inserted]:
+    def _run_joined(self, db: sqlite3.Connection, operation: Operation[T]) -> T:
         # A savepoint alone would commit when it is released; the caller's own commit must be the one that counts.
         # Where the connection commits by itself (isolation_level=None, or autocommit=True since 3.12) it is meant to.
         if not db.in_transaction and getattr(db, "autocommit", _LEGACY) == _LEGACY and db.isolation_level is not None:
             db.execute(f"BEGIN {db.isolation_level}")
         db.execute("SAVEPOINT windlass_insert")
         try:
-            verdicts = inserting.insert(db, self._sql, drafts, self._engine.clock())
+            result = operation(db, self._engine.clock())
         except BaseException:
             if db.in_transaction:  # a full disk ends the whole transaction by itself
                 db.execute("ROLLBACK TO windlass_insert")
                 db.execute("RELEASE windlass_insert")
             raise
         db.execute("RELEASE windlass_insert")
-        return verdicts
+        return result
 
     def _refuse_elsewhere(self, db: sqlite3.Connection) -> None:
         place = self._engine.place

@@ -1,0 +1,1 @@
+"""Jobs in PostgreSQL: the same rooms as every other store, on asyncpg."""

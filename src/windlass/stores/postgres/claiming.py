@@ -1,0 +1,301 @@
+"""Claim: queued jobs become leased ones; what may not run yet becomes blocked.
+
+One statement finds the first jobs of every queue asked for, locks them, passing over what others have locked, and
+leases them. It stops before the first job that needs a slot or a running key. Those are taken in a transaction of their
+own, in which the locks of their lines are held, so that nobody else counts or takes the same slots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.history import Happened
+from windlass.core.status import Status
+from windlass.stores.postgres.locking import key_locks, line_locks, try_locks
+from windlass.stores.postgres.records import (
+    AT,
+    CLOCK,
+    COLUMNS,
+    NAMES,
+    append,
+    between,
+    job_of,
+    line_end,
+    token_end,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.core.job import Job
+    from windlass.stores.contract import Want
+    from windlass.stores.postgres.connection import Ask, Link
+
+_MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
+_PAGE = 100  # jobs looked at once while some of them are put aside
+_WIDEST = 64  # how many times more jobs are looked at than wanted, while rivals are at the same ones
+_TRIES = 20  # how often a claim that rivals left with too little looks again
+
+GATED = "(j.limit_key IS NOT NULL OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key))"
+# The queues asked for that are not paused: those named with their allowances, or every one there is.
+WANTED = """
+wanted AS MATERIALIZED (
+    SELECT name, most FROM (
+        SELECT name, most FROM unnest($1::text[], $2::int[]) AS named (name, most)
+        UNION SELECT name, $4::int FROM windlass_queues WHERE $1::text[] IS NULL
+    ) AS asked
+    WHERE NOT EXISTS (
+        SELECT FROM windlass_queue_settings AS s WHERE s.name = asked.name AND s.paused_at IS NOT NULL
+    )
+)
+"""
+LEASE = f"""
+    status = 'processing', worker_id = $6::text, lease_token = j.lease_token + 1,
+    lease_expires_at = {AT} + $7::interval,
+    attempts = j.attempts + 1, started_at = {AT}, updated_at = {AT}, wait_ms = {between(AT, "j.queued_at")},
+    progress = NULL, unique_key = j.unique_running, {append("$8::text || (j.lease_token + 1) || '}'")}
+"""
+# Rows are reached by where they lie, not by id once more. One that was changed since it was seen lies elsewhere and is
+# passed over. The status is tested in words that no index is made for, so that none looks like a better way.
+CLAIM = f"""
+WITH {CLOCK}, {WANTED}, seen AS MATERIALIZED (
+    SELECT first.at FROM wanted CROSS JOIN LATERAL (
+        SELECT j.ctid AS at, j.priority, j.run_at, j.id FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = wanted.name AND j.type = ANY ($3::text[])
+        ORDER BY j.priority, j.run_at, j.id LIMIT least(wanted.most, $4::int) * $5::int
+    ) AS first
+    ORDER BY first.priority, first.run_at, first.id LIMIT $4::int * $5::int
+), locked AS MATERIALIZED (
+    SELECT j.ctid AS at, j.queue, j.priority, j.run_at, j.id, {GATED} AS gated FROM windlass_jobs AS j
+    WHERE j.ctid = ANY (ARRAY(SELECT at FROM seen)) AND j.status || '' = 'queued'
+    ORDER BY j.priority, j.run_at, j.id LIMIT $4::int FOR UPDATE SKIP LOCKED
+), ranked AS MATERIALIZED (
+    SELECT at, most, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS place,
+        bool_or(gated) OVER (ORDER BY priority, run_at, id) AS behind
+    FROM locked JOIN wanted ON wanted.name = locked.queue
+), leased AS (
+    UPDATE windlass_jobs AS j SET {LEASE}
+    FROM clock AS c
+    WHERE j.ctid = ANY (ARRAY(SELECT at FROM ranked WHERE place <= most AND NOT behind)) AND j.status || '' = 'queued'
+    RETURNING {COLUMNS}
+), found AS (
+    SELECT (SELECT count(*) FROM seen) AS seen, count(*) AS locked, coalesce(bool_or(gated), false) AS gated FROM locked
+)
+SELECT found.seen, found.locked, found.gated, leased.* FROM found LEFT JOIN leased ON true
+"""  # noqa: S608  # made of constants
+_FOUND = 3  # columns before the job's own
+_ORDER = tuple(NAMES.index(name) for name in ("priority", "run_at", "id"))
+
+
+class Claiming:
+    """What the claims of one store remember from one to the next: only hints."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._wide = 1
+
+    async def claim(self, want: Want) -> list[Job]:
+        """At most `want.n` jobs, first by priority, then time, then id."""
+        one = _Claim(want)
+        for _ in range(_TRIES):
+            rows = await self._link.once(CLAIM, *one.asked(self._wide), *_lease(want))
+            seen, locked, gated = rows[0][:_FOUND]
+            one.take(job_of(row[_FOUND:]) for row in rows if row[_FOUND] is not None)
+            if gated and one.room > 0:
+                gate = await self._claim_gated(one)
+                if gate.blocked >= _MOST_BLOCKED or one.room <= 0:
+                    break
+                if gate.busy:
+                    await asyncio.sleep(random.uniform(0, 0.01))
+            elif one.room <= 0 or locked >= min(seen, one.asked_for):
+                self._wide = max(1, self._wide // 2)
+                break
+            else:
+                self._wide = min(self._wide * 4, _WIDEST)
+                await asyncio.sleep(random.uniform(0, 0.005))
+        return sorted(one.taken, key=_in_order)
+
+    async def _claim_gated(self, one: _Claim) -> _Gate:
+        """Take what needs a slot or a key."""
+
+        async def work(ask: Ask) -> _Gate:
+            gate = _Gate(self._link, ask, one)
+            await gate.walk()
+            return gate
+
+        gate = await self._link.transaction(work, again=False)
+        one.take(gate.taken)
+        return gate
+
+
+def _lease(want: Want) -> tuple[Any, ...]:
+    return (
+        want.worker_id,
+        whole(want.lease),
+        token_end(Happened.CLAIMED, Status.PROCESSING, want.worker_id),
+    )
+
+
+def _in_order(job: Job) -> tuple[Any, ...]:
+    return job.priority, job.run_at, job.id
+
+
+class _Claim:
+    """One claim in the making."""
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
+        self.room = self.asked_for = want.n
+        self.taken: list[Job] = []
+        self._used: dict[str, int] = defaultdict(int)
+
+    def asked(self, wide: int) -> tuple[Any, ...]:
+        """The first values of a statement that looks for what is still wanted."""
+        self.asked_for = self.room
+        if self.want.queues is None:
+            return None, None, sorted(self.want.types), self.room, wide
+        allowed = {name: self.allowance(name) for name in self.want.queues}
+        names = [name for name, most in allowed.items() if most > 0]
+        return names, [min(allowed[name], self.want.n) for name in names], sorted(self.want.types), self.room, wide
+
+    def allowance(self, queue: str) -> int:
+        """How many more may come from this queue."""
+        most = self.want.n if self.want.queues is None else self.want.queues.get(queue, 0)
+        return most - self._used[queue]
+
+    def take(self, jobs: Any) -> None:
+        """Count these as claimed."""
+        for job in jobs:
+            self.taken.append(job)
+            self._used[job.queue] += 1
+            self.room -= 1
+
+
+CANDIDATES = f"""
+WITH {WANTED}, seen AS MATERIALIZED (
+    SELECT first.id, first.priority, first.run_at FROM wanted CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.run_at FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = wanted.name AND j.type = ANY ($3::text[]) AND j.id <> ALL ($5::text[])
+        ORDER BY j.priority, j.run_at, j.id LIMIT $4::int FOR UPDATE SKIP LOCKED
+    ) AS first
+)
+SELECT j.id, j.queue, j.limit_key, coalesce(j.limit_n, 1),
+    CASE WHEN j.unique_running IS DISTINCT FROM j.unique_key THEN j.unique_running END
+FROM seen JOIN windlass_jobs AS j ON j.id = seen.id
+ORDER BY seen.priority, seen.run_at, seen.id LIMIT $4::int
+"""  # noqa: S608  # made of constants
+SLOTS = """
+SELECT key, (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = key)
+FROM unnest($1::text[]) AS key
+"""
+HOLDERS = "SELECT unique_key FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
+BLOCK = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET status = 'blocked', blocked_by = told.by, updated_at = {AT}, {append("told.line")}
+FROM clock AS c, unnest($1::text[], $2::text[], $3::text[]) AS told (id, by, line)
+WHERE j.id = told.id AND j.status = 'queued'
+"""  # noqa: S608  # made of constants
+LEASE_THESE = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET {LEASE.replace("$6", "$2").replace("$7", "$3").replace("$8", "$4")}
+FROM clock AS c WHERE j.id = ANY ($1::text[]) AND j.status = 'queued' RETURNING {COLUMNS}
+"""  # noqa: S608  # made of constants
+
+
+class _Gate:
+    """Limits and running keys, counting what this very claim has already let through."""
+
+    def __init__(self, link: Link, ask: Ask, one: _Claim) -> None:
+        self._link, self._ask, self._one = link, ask, one
+        self._room = one.room
+        self._left: dict[str, int] = {}
+        self.taken: list[Job] = []
+        self._admitted: list[str] = []
+        self.blocked = 0
+        self.passed_over: set[str] = set()
+        """jobs whose line a rival held, or whose queue has no more room: left as they are"""
+        self._full: set[str] = set()
+        self._slots: dict[str, int] = {}
+        self._held: set[str] = set()
+        self._locks: set[str] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether rivals held what was wanted."""
+        return bool(self.passed_over) or not (self.taken or self.blocked)
+
+    async def walk(self) -> None:
+        """Look at page after page until there is no more room or no more to look at."""
+        while self._room > 0 and self.blocked < _MOST_BLOCKED:
+            page = max(self._room, _PAGE)
+            names, mosts, types, _, _ = self._one.asked(1)
+            left = sorted(self.passed_over | self._full | set(self._admitted))
+            rows = await self._ask(CANDIDATES, names, mosts, types, page, left)
+            if not rows:
+                break
+            await self._learn(rows)
+            blocks = self._admit(rows)
+            if blocks:
+                told = [line_end(Happened.BLOCKED, Status.BLOCKED, note=by) for by in blocks.values()]
+                await self._ask(BLOCK, list(blocks), list(blocks.values()), told)
+        if self._admitted:
+            rows = await self._ask(LEASE_THESE, self._admitted, *_lease(self._one.want))
+            self.taken = [job_of(row) for row in rows]
+
+    async def _learn(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take the locks of lines not met before, and count their slots and holders under them."""
+        limits = {row[2] for row in rows if row[2] is not None} - self._slots.keys()
+        keys = {row[4] for row in rows if row[4] is not None}
+        wanted = line_locks(self._link, [f"limit:{key}" for key in limits] + [f"unique:{key}" for key in keys])
+        wanted += key_locks(self._link, keys)
+        self._locks |= await try_locks(self._ask, set(wanted) - self._locks)
+        counted = sorted(limits)
+        if counted:
+            self._slots |= dict(await self._ask(SLOTS, counted))
+        if keys:
+            self._held |= {key for (key,) in await self._ask(HOLDERS, sorted(keys))}
+
+    def _admit(self, rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+        """Walk these in order; returns who is put aside, and what for."""
+        blocks: dict[str, str] = {}
+        for id_, queue, limit_key, limit, running_key in rows:
+            if self._room <= 0 or self.blocked >= _MOST_BLOCKED:
+                break
+            left = self._left.setdefault(queue, self._one.allowance(queue))
+            if left <= 0:
+                self._full.add(id_)
+                continue
+            if not self._ours(limit_key, running_key):
+                self.passed_over.add(id_)
+                continue
+            if limit_key is not None and self._slots[limit_key] >= limit:
+                blocks[id_] = f"limit:{limit_key}"
+            elif running_key is not None and running_key in self._held:
+                blocks[id_] = f"unique:{running_key}"
+            else:
+                self._let_through(id_, queue, limit_key, running_key)
+                continue
+            self.blocked += 1
+        return blocks
+
+    def _ours(self, limit_key: str | None, running_key: str | None) -> bool:
+        lines = [] if limit_key is None else [f"limit:{limit_key}"]
+        if running_key is not None:
+            lines.append(f"unique:{running_key}")
+        needed = line_locks(self._link, lines)
+        if running_key is not None:
+            needed += key_locks(self._link, [running_key])
+        return self._locks.issuperset(needed)
+
+    def _let_through(self, id_: str, queue: str, limit_key: str | None, running_key: str | None) -> None:
+        self._admitted.append(id_)
+        self._left[queue] -= 1
+        self._room -= 1
+        if limit_key is not None:
+            self._slots[limit_key] += 1
+        if running_key is not None:
+            self._held.add(running_key)

@@ -1,0 +1,361 @@
+"""The connections of the PostgreSQL store: a few per opened store, with deadlines, and errors in windlass's words.
+
+Nothing here leaves state on a connection: no session locks, no settings, no temporary tables. So everything also works
+where a pooler hands out another server connection with every transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import Any, TypeAlias, TypeVar, cast
+
+import asyncpg
+from asyncpg import exceptions as pg
+
+from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Rows: TypeAlias = Sequence[Any]
+"""each read by position"""
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+OLDEST = 130_000
+"""PostgreSQL 13: gen_random_uuid() without an extension"""
+_MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
+_CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
+_TABLE = re.compile(r"(?<![\w\"])windlass_(\w+)")
+_INDEX = re.compile(r"\bINDEX windlass_(\w+)")
+
+# Every statement here is written for an index. Plans are made once per connection, maybe while the tables are still
+# empty and reading them whole looks cheap: without these they would stay so while a million jobs arrive.
+_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+
+_LOST = (
+    pg.ConnectionDoesNotExistError,
+    pg.ConnectionFailureError,
+    pg.PostgresConnectionError,
+    pg.AdminShutdownError,
+    pg.CrashShutdownError,
+    pg.CannotConnectNowError,
+    pg.DatabaseDroppedError,
+    pg.IdleSessionTimeoutError,
+    pg.InternalClientError,
+    ConnectionError,
+)
+"""the connection is gone, and with it the knowledge whether what was asked has happened"""
+_RIVALS = (pg.DeadlockDetectedError, pg.SerializationError)
+"""nothing has happened: another transaction came first"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the tables are."""
+
+    url: str
+    address: str
+    """the same without secrets"""
+    schema: str | None = None
+    """None: the first of the user's search path"""
+    namespace: str = "windlass"
+    timeout: float = 10.0
+    """seconds an operation may take in all, waiting for a connection included"""
+    pooler: bool | None = None
+    """whether a pooler stands between; None: found out when the store is opened"""
+
+
+@lru_cache(maxsize=1024)
+def named(sql: str, namespace: str, schema: str | None) -> str:
+    """The one place where names enter SQL: `windlass_…` becomes the namespace's own table in its schema, quoted."""
+    indexed = _INDEX.sub(lambda found: f'INDEX "{namespace}_{found[1]}"', sql)
+    where = "" if schema is None else f"{quoted(schema)}."
+    return _TABLE.sub(lambda found: f'{where}"{namespace}_{found[1]}"', indexed)
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _nobody(_: Iterable[str]) -> None:
+    return
+
+
+class Link:
+    """One opened store: its connections, and what was learnt of the server. Belongs to the loop that opened it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.schema = place.schema
+        self.pooled = bool(place.pooler)
+        self.identity: str | None = None
+        """what tells this installation from any other, for transactions that are the caller's own"""
+        self.read_only = False
+        self.changed: Callable[[Iterable[str]], None] = _nobody
+        """told after every change, with the queues that have something new"""
+        self._pids: dict[Connection, int] = {}
+        self._open = False
+        self._idle: list[Connection] = []
+        self._room = asyncio.Semaphore(_MOST)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def sql(self, text: str) -> str:
+        """The statement with this store's own names."""
+        return named(text, self.place.namespace, self.schema)
+
+    @property
+    def scope(self) -> str:
+        """What locks and the channel of this installation begin with."""
+        return f"{self.schema}.{self.place.namespace}"
+
+    async def start(self) -> None:
+        """Connect, and learn what kind of server this is."""
+        if self._open:
+            return
+        self._open, self._loop = True, asyncio.get_running_loop()
+        self._room = asyncio.Semaphore(_MOST)
+        try:
+            await self.surely(self._look)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _look(self) -> None:
+        async with asyncio.timeout(self.place.timeout):
+            connection = await self.connect(cached=False)
+            try:
+                pid = connection.get_server_pid()
+                async with connection.transaction():
+                    row = await connection.fetchrow(
+                        "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_schema(),"
+                        " pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
+                    )
+            finally:
+                self.drop(connection)
+        if row is None:
+            raise StoreUnavailable(f"{self.place.address} did not answer: try again")
+        if row[1] < OLDEST:
+            raise StoreError(f"the PostgreSQL at {self.place.address} is older than 13, which windlass needs")
+        # A pooler answers with a process number of its own when a client connects.
+        pooled = pid != row[0]
+        self.pooled = pooled if self.place.pooler is None else self.place.pooler
+        self.read_only = row[3]
+        if self.place.schema is None:
+            if row[2] is None:
+                raise SettingsError(
+                    f"the user's search path on {self.place.address} has no schema that exists: add ?schema= to the URL"
+                )
+            self.schema = row[2]
+
+    async def connect(self, *, cached: bool | None = None) -> Connection:
+        """A new connection."""
+        keep = not self.pooled if cached is None else cached
+        try:
+            connection = await asyncpg.connect(
+                self.place.url,
+                timeout=min(_CONNECT, self.place.timeout),
+                statement_cache_size=200 if keep else 0,
+                # Plans are made for good, so no statement is prepared again in the middle of the work.
+                max_cached_statement_lifetime=0,
+                # A pooler refuses settings that it does not know.
+                server_settings={"application_name": "windlass", **(_PLANS if keep else {})},
+            )
+        except (pg.ClientConfigurationError, ValueError) as error:
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
+        self._pids[connection] = connection.get_server_pid()
+        return connection
+
+    def is_own(self, pid: int) -> bool:
+        """Whether this server process works for this store: its notices tell us nothing new."""
+        return pid in self._pids.values()
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        self._open = False
+        idle, self._idle = self._idle, []
+        self._pids.clear()
+        if self._loop is asyncio.get_running_loop():
+            await asyncio.gather(*[_close(connection) for connection in idle])
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection, None]:
+        """One of the connections, alone; it is given back only if it is known to be whole."""
+        if not self._open:
+            raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
+        if self._loop is not asyncio.get_running_loop():
+            # An earlier loop has ended with its connections.
+            self._loop, self._idle, self._room = asyncio.get_running_loop(), [], asyncio.Semaphore(_MOST)
+        async with self._room:
+            connection = self._idle.pop() if self._idle else await self.connect()
+            try:
+                yield connection
+            except (pg.PostgresError, pg.InterfaceError, StoreError, ValueError):
+                self._give_back(connection)
+                raise
+            except BaseException:
+                # Cancelled or timed out: the server may still be at it, and its answer would be taken for another's.
+                self.drop(connection)
+                raise
+            self._give_back(connection)
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.is_closed() or connection.is_in_transaction() or not self._open:
+            self.drop(connection)
+        else:
+            self._idle.append(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """End a connection at once, whatever it is doing."""
+        self._pids.pop(connection, None)
+        connection.terminate()
+
+    def _drop_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            self.drop(connection)
+
+    async def surely(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do work that may safely be done twice, again after each lost connection, until the timeout.
+
+        After a lost answer nobody knows whether the work was done. Every caller's writes are fenced by tokens or known
+        by ids, so that doing them again finds them done.
+        """
+        deadline = time.monotonic() + self.place.timeout
+        while True:
+            try:
+                return await work()
+            except (*_LOST, *_RIVALS) as error:
+                if isinstance(error, _LOST):
+                    self._drop_idle()  # whatever ended this one has ended the others, too
+                if time.monotonic() > deadline:
+                    raise
+            except pg.InterfaceError as error:
+                if "closed" not in str(error) or time.monotonic() > deadline:
+                    raise
+                self._drop_idle()
+            await asyncio.sleep(random.uniform(0.01, 0.1))
+
+    async def fetch(self, sql: str, *args: Any) -> Rows:
+        """The rows of one statement that is a transaction by itself."""
+        return await self.surely(lambda: self.once(sql, *args))
+
+    async def once(self, sql: str, *args: Any) -> Rows:
+        """The same, for statements that must not be repeated blindly."""
+        async with asyncio.timeout(self.place.timeout), self.connection() as connection:
+            if self.pooled:
+                # The two halves of a prepared statement must meet the same server.
+                async with connection.transaction():
+                    return await connection.fetch(self.sql(sql), *args)
+            return await connection.fetch(self.sql(sql), *args)
+
+    async def transaction(self, work: Callable[[Ask], Awaitable[T]], *, again: bool = True) -> T:
+        """Several statements in one transaction, from the start again if another came first or the connection went.
+
+        Unless `again`, a lost connection is an error: the caller has to find out what has happened.
+        """
+
+        async def attempt() -> T:
+            async with asyncio.timeout(self.place.timeout), self.connection() as connection, connection.transaction():
+
+                async def ask(sql: str, *args: Any) -> Rows:
+                    return await connection.fetch(self.sql(sql), *args)
+
+                return await work(ask)
+
+        return await self.surely(attempt) if again else await attempt()
+
+
+Ask: TypeAlias = Callable[..., Awaitable[Rows]]
+"""Run one statement inside a transaction: its text, then its values."""
+
+
+async def _close(connection: Connection) -> None:
+    try:
+        await connection.close(timeout=1)
+    except (OSError, TimeoutError, pg.PostgresError, pg.InterfaceError):
+        connection.terminate()
+
+
+class Room:
+    """A part of the store that talks through the link."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+
+def guarded(method: F) -> F:
+    """Let no driver error out of this method."""
+
+    @wraps(method)
+    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(room, *args, **kwargs)
+        except (pg.PostgresError, pg.InterfaceError, OSError, UnicodeError, OverflowError) as error:
+            raise translate(error, room.link.place) from error
+
+    return cast("F", guard)  # it has the method's own parameters and result
+
+
+def translate(error: Exception, place: Place) -> StoreError:
+    """The driver's error in windlass's words, without the driver's view of the world."""
+    if isinstance(error, (UnicodeError, OverflowError)):
+        return StoreError(f"PostgreSQL cannot keep a value of this job: {str(error)[:200]}")
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(f"{place.address} did not answer within {place.timeout:g} s: try again")
+    if isinstance(error, (*_LOST, OSError)):
+        return StoreUnavailable(
+            f"no PostgreSQL answers at {place.address}, or the connection was lost: check that it runs and can be"
+            " reached, then try again"
+        )
+    if isinstance(error, pg.PostgresError):
+        return refused(error.sqlstate or "", error.args[0] if error.args else "", place)
+    if isinstance(error, pg.DataError):
+        return StoreError(f"PostgreSQL cannot keep a value of this job: {_first_line(error)}")
+    return StoreUnavailable(f"the connection to {place.address} was lost: try again")
+
+
+_BUSY = {"40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53300", "53400", "25P03"}
+
+
+def refused(state: str, said: object, place: Place) -> StoreError:
+    """The error of a state that the SQL standard or PostgreSQL gave it, whichever driver brought it."""
+    where = place.address
+    if state.startswith("28"):
+        return StoreUnavailable(f"{where} refused the user or password: check them in the URL, and pg_hba.conf there")
+    if state == "3D000":
+        return StoreUnavailable(f"there is no such database at {where}: create it, or correct the URL")
+    if state == "42501":
+        return StoreUnavailable(
+            f"the user is not allowed to do this on {where}: grant it the tables, and CREATE on the schema to migrate"
+        )
+    if state == "25006":
+        return StoreUnavailable(f"{where} is read-only, a standby for one: give the URL of the primary")
+    if state in {"42P01", "42703", "3F000"}:  # no such table, column, schema
+        return SchemaMismatch(f"{where} does not have windlass's tables: run 'windlass migrate'")
+    if state in _BUSY or state.startswith("08"):
+        return StoreUnavailable(f"{where} could not do it now (SQLSTATE {state}): try again")
+    if state.startswith("53"):  # out of disk, memory
+        return StoreUnavailable(f"{where} is out of room (SQLSTATE {state}): nothing was written; free some, try again")
+    if state == "25P02":
+        return StoreError("an earlier statement in this transaction has failed: roll it back and begin again")
+    if state.startswith("22"):
+        return StoreError(f"PostgreSQL cannot keep a value of this job: {_first_line(said)}")
+    return StoreError(f"PostgreSQL refused (SQLSTATE {state}): {_first_line(said)}")
+
+
+def _first_line(said: object) -> str:
+    return str(said).partition("\n")[0][:200]

@@ -1,0 +1,174 @@
+"""Wake-ups on PostgreSQL: at once from this store, by LISTEN and NOTIFY from others.
+
+A notice carries a queue's name or nothing. It is sent after the change, not with it: a transaction that notifies makes
+all others that do wait for its commit, and a hint is not worth that. Only inside a caller's own transaction is it sent
+by the commit. The listener has a connection of its own, and from time to time sends a notice to itself: if that does
+not come back, as behind a pooler or on a connection that is half dead, push is not healthy and polling takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import secrets
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from asyncpg import exceptions as pg
+
+from windlass.core.errors import StoreError
+from windlass.stores.postgres.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable
+
+    from windlass.stores.postgres.connection import Link
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_GATHER = 0.002  # many changes at once are one notice
+_PROBE = 10.0  # seconds between two notices to oneself
+_HEARD = 3.0  # seconds in which one has to come back
+_MOST = 50  # queues named in one notice; more are told of as one change of anything
+
+# A hint that is lost in a crash is found by polling: its transaction does not wait for the disk.
+NOTIFY = """
+SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, told) FROM unnest($2::text[]) AS told
+"""
+_FAULTS = (pg.PostgresError, pg.InterfaceError, OSError, StoreError)
+
+
+def channel_of(link: Link) -> str:
+    """The channel of this installation; the same whatever characters its names have."""
+    return f"windlass_{hashlib.blake2s(link.scope.encode(), digest_size=8).hexdigest()}"
+
+
+class PostgresNotices(Room):
+    """See `contract.Notices` for what each promises."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._watcher: asyncio.Task[None] | None = None
+        self._teller: asyncio.Task[None] | None = None
+        self._told: set[str] = set()
+        self._probes: dict[str, asyncio.Event] = {}
+        self._healthy = False
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the last notice to oneself came back."""
+        return self._healthy
+
+    @guarded
+    async def publish(self) -> None:
+        """Wake whoever listens."""
+        self.tell(())
+
+    def tell(self, queues: Iterable[str]) -> None:
+        """Wake every listener here at once, and those elsewhere soon."""
+        self._ring()
+        self._told.update(queues or ("",))
+        if self._teller is None or self._teller.done():
+            self._teller = asyncio.create_task(self._send(), name="windlass-postgres-notify")
+
+    def _ring(self) -> None:
+        for listener in tuple(self._listeners):
+            with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
+                listener[0].call_soon_threadsafe(self._wake, listener)
+
+    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+        if listener in self._listeners:  # it may have left since
+            listener[1]()
+
+    async def _send(self) -> None:
+        while self._told:
+            told, self._told = self._told, set()
+            with suppress(*_FAULTS):
+                await self._notify(sorted(told) if len(told) <= _MOST else [""])
+            await asyncio.sleep(_GATHER)
+
+    async def _notify(self, told: list[str]) -> None:
+        await self.link.once(NOTIFY, channel_of(self.link), told)
+
+    @asynccontextmanager
+    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+        """Call `wake` after changes, until left."""
+        listener = (asyncio.get_running_loop(), wake)
+        self._listeners.append(listener)
+        if self._watcher is None and not self.link.pooled:
+            self._watcher = asyncio.create_task(self._watch(), name="windlass-postgres-notices")
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+            if not self._listeners:
+                await self._stop_watching()
+
+    async def close(self) -> None:
+        """Stop watching, and send what is still to be sent."""
+        await self._stop_watching()
+        teller, self._teller = self._teller, None
+        if teller is not None and teller.get_loop() is asyncio.get_running_loop():
+            await asyncio.gather(teller, return_exceptions=True)
+
+    async def _stop_watching(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        self._healthy = False
+        if watcher is not None and watcher.get_loop() is asyncio.get_running_loop():
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            with suppress(*_FAULTS):
+                if await self._follow():
+                    pause = _FIRST_PAUSE
+            self._healthy = False
+            self._ring()  # something may have been missed
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _follow(self) -> bool:
+        """Listen until the connection fails; returns whether it ever worked."""
+        connection = await self.link.connect(cached=False)
+        lost = asyncio.Event()
+        worked = False
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            async with asyncio.timeout(self.link.place.timeout):
+                await connection.add_listener(channel_of(self.link), self._hear)
+            while not lost.is_set() and await self._probe():
+                if not self._healthy:
+                    self._healthy = worked = True
+                    self._ring()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_PROBE):
+                        await lost.wait()
+        finally:
+            self._healthy = False
+            self.link.drop(connection)
+        return worked
+
+    async def _probe(self) -> bool:
+        """Whether a notice to oneself comes back."""
+        name = f"?{secrets.token_hex(8)}"  # no queue's: those of jobs are told of without the mark
+        heard = self._probes[name] = asyncio.Event()
+        try:
+            async with asyncio.timeout(_HEARD):
+                await self._notify([name])
+                await heard.wait()
+        except TimeoutError:
+            return False
+        finally:
+            del self._probes[name]
+        return True
+
+    def _hear(self, _: object, pid: int, __: str, told: object) -> None:
+        probe = self._probes.get(str(told))
+        if probe is not None:
+            probe.set()
+        elif not self.link.is_own(pid):  # what this store changed has rung already
+            self._ring()

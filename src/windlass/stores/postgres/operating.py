@@ -1,0 +1,146 @@
+"""Operate: what operators ask of jobs, recorded in the job's own history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.history import Happened
+from windlass.core.status import WAITING, Status
+from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.postgres.locking import key_locks, lock
+from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, line_end
+from windlass.stores.postgres.unblocking import lines_of, unblock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.postgres.connection import Ask, Link
+
+KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
+HELD = """
+SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key FROM windlass_jobs
+WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
+"""
+
+
+async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
+    """One answer per order, in order."""
+    return await link.transaction(lambda ask: _operate(link, ask, orders))
+
+
+async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer]:
+    ids = sorted({order.id for order in orders})
+    retried = sorted({order.id for order in orders if order.action is Action.RETRY})
+    if retried:
+        await lock(ask, key_locks(link, [key for (key,) in await ask(KEYS, retried)]))
+    found = {row[0]: _Found(*row) for row in await ask(HELD, ids)}
+    answers: list[Answer] = []
+    lines: set[str] = set()
+    for order in orders:
+        job = found.get(order.id)
+        if job is None:
+            answers.append(Answer(Operated.MISSING))
+            continue
+        answer = await _ACTIONS[order.action](ask, order, job)
+        if answer.verdict is Operated.DONE:
+            # The one that went may have been next in line: those behind it must not wait for its end.
+            lines.update(lines_of([(job.limit_key, job.unique_running)]))
+            if order.action is Action.DELETE:
+                del found[order.id]
+        answers.append(answer)
+    await unblock(link, ask, sorted(lines))
+    return answers
+
+
+class _Found:
+    """A job as it is while its row is held."""
+
+    def __init__(
+        self,
+        id_: str,
+        status: str,
+        unique_queued: str | None,
+        limit_key: str | None,
+        unique_running: str | None,
+        idempotency_key: str | None,
+    ) -> None:
+        self.id, self.status = id_, STATUSES[status]
+        self.unique_queued, self.limit_key, self.unique_running = unique_queued, limit_key, unique_running
+        self.idempotency_key = idempotency_key
+
+
+CANCEL = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET status = 'cancelled', finished_at = {AT}, updated_at = {AT}, cancel_requested_at = {AT},
+    unique_key = NULL, blocked_by = NULL, {append("$2::text")}
+FROM clock AS c WHERE j.id = $1::text
+"""  # noqa: S608  # made of constants
+REQUEST = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET cancel_requested_at = coalesce(j.cancel_requested_at, {AT}), updated_at = {AT},
+    {append("$2::text")}
+FROM clock AS c WHERE j.id = $1::text
+"""  # noqa: S608  # made of constants
+
+
+async def _cancel(ask: Ask, order: Order, job: _Found) -> Answer:
+    found = job.status
+    if found in WAITING:
+        line = line_end(Happened.CANCELLED, Status.CANCELLED, order.actor, note=order.reason)
+        await ask(CANCEL, order.id, line)
+        job.status = Status.CANCELLED
+        return Answer(Operated.DONE, found)
+    if found is Status.PROCESSING:
+        line = line_end(Happened.CANCEL_REQUESTED, found, order.actor, note=order.reason)
+        await ask(REQUEST, order.id, line)
+        return Answer(Operated.REQUESTED, found)
+    return Answer(Operated.REFUSED, found)
+
+
+HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = $1::text AND id <> $2::text"
+RESTART = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, attempts = 0,
+    crashes = 0, result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL,
+    duration_ms = NULL, wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = j.unique_queued,
+    {append("$2::text")}
+FROM clock AS c WHERE j.id = $1::text
+"""  # noqa: S608  # made of constants
+HURRY = f"""
+WITH {CLOCK}
+UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT},
+    {append("$2::text")}
+FROM clock AS c WHERE j.id = $1::text
+"""  # noqa: S608  # made of constants
+
+
+async def _retry(ask: Ask, order: Order, job: _Found) -> Answer:
+    found = job.status
+    line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
+    if found in (Status.SCHEDULED, Status.RETRYING):
+        await ask(HURRY, order.id, line)
+    elif not found.finished:
+        return Answer(Operated.REFUSED, found)
+    else:
+        held = await ask(HOLDER, job.unique_queued, order.id) if job.unique_queued is not None else ()
+        if held:
+            return Answer(Operated.DUPLICATE, found, held[0][0])
+        await ask(RESTART, order.id, line)
+    job.status = Status.QUEUED
+    return Answer(Operated.DONE, found)
+
+
+DELETE = "DELETE FROM windlass_jobs WHERE id = $1::text"
+FORGET_KEY = "DELETE FROM windlass_idempotency WHERE key = $1::text AND job_id = $2::text"
+
+
+async def _delete(ask: Ask, order: Order, job: _Found) -> Answer:
+    if job.status is Status.PROCESSING:
+        return Answer(Operated.REFUSED, job.status)
+    if job.idempotency_key is not None:
+        await ask(FORGET_KEY, job.idempotency_key, order.id)
+    await ask(DELETE, order.id)
+    return Answer(Operated.DONE, job.status)
+
+
+_ACTIONS = {Action.CANCEL: _cancel, Action.RETRY: _retry, Action.DELETE: _delete}

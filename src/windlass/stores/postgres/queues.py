@@ -1,0 +1,79 @@
+"""Queues on PostgreSQL: named by their first job or setting."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from windlass.core.keys import check_name
+from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.postgres.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAUSE = """
+INSERT INTO windlass_queue_settings AS s (name, paused_at)
+SELECT DISTINCT name, date_trunc('milliseconds', statement_timestamp()) FROM unnest($1::text[]) AS name ORDER BY 1
+ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(s.paused_at, excluded.paused_at)
+"""
+RESUME = "UPDATE windlass_queue_settings SET paused_at = NULL WHERE name = ANY ($1::text[]) RETURNING name"
+LIMIT_DEPTH = """
+INSERT INTO windlass_queue_settings (name, max_depth) VALUES ($1::text, $2::int)
+ON CONFLICT (name) DO UPDATE SET max_depth = excluded.max_depth
+"""
+# Each count walks one index, and stops at the cap.
+ALL = """
+SELECT names.name, s.paused_at, s.max_depth,
+    (SELECT count(*) FROM (
+        SELECT FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.queue = names.name LIMIT $1::int
+    ) AS waiting),
+    (SELECT count(*) FROM (
+        SELECT FROM windlass_jobs AS j WHERE j.status = 'processing' AND j.queue = names.name LIMIT $1::int
+    ) AS running),
+    date_trunc('milliseconds', statement_timestamp()) - (SELECT min(queued_at) FROM (
+        SELECT queued_at FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.queue = names.name LIMIT $1::int
+    ) AS waiting)
+FROM (SELECT name FROM windlass_queues UNION SELECT name FROM windlass_queue_settings) AS names
+LEFT JOIN windlass_queue_settings AS s ON s.name = names.name
+ORDER BY names.name
+"""
+
+
+class PostgresQueues(Room):
+    """See `contract.Queues` for what each promises."""
+
+    @guarded
+    async def list(self) -> Sequence[QueueInfo]:
+        """Every queue, by name."""
+        return [
+            QueueInfo(
+                name=name,
+                paused_at=paused_at,
+                max_depth=max_depth,
+                depth=_capped(waiting),
+                processing=_capped(running),
+                oldest=None if oldest is None else max(oldest, timedelta(0)),
+            )
+            for name, paused_at, max_depth, waiting, running, oldest in await self.link.fetch(ALL, COUNT_CAP + 1)
+        ]
+
+    @guarded
+    async def pause(self, names: Sequence[str]) -> None:
+        """Let nothing more be claimed from these."""
+        await self.link.fetch(PAUSE, [check_name(name, "the queue") for name in names])
+
+    @guarded
+    async def resume(self, names: Sequence[str]) -> None:
+        """Let them be claimed again."""
+        rows = await self.link.fetch(RESUME, list(names))
+        self.link.changed([name for (name,) in rows])
+
+    @guarded
+    async def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """Set or lift the largest depth."""
+        await self.link.fetch(LIMIT_DEPTH, check_name(name, "the queue"), max_depth)
+
+
+def _capped(n: int) -> Count:
+    return Count(min(n, COUNT_CAP), n <= COUNT_CAP)

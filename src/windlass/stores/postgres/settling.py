@@ -1,0 +1,294 @@
+"""Settle: leases are extended, progress written and transitions applied, all fenced by the lease token."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.history import Happened
+from windlass.core.status import Status
+from windlass.core.transition import honour_cancel
+from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.postgres.locking import LOCK, line_locks
+from windlass.stores.postgres.records import (
+    AT,
+    CLOCK,
+    STATUSES,
+    append,
+    as_ms,
+    between,
+    error_json,
+    line_end,
+    progress_json,
+    token_end,
+    whole,
+)
+from windlass.stores.postgres.unblocking import UNBLOCK, unblock
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from datetime import timedelta
+
+    from windlass.core.transition import Transition
+    from windlass.stores.postgres.connection import Ask, Link, Rows
+
+# In all that is fenced, that a job is processing is said by its lease, which only a processing one has: the status is
+# in indexes that would be taken for a way to it, and the way is the id.
+#
+# Touches no column of any index, so that the new version of the row stays on its page and no index hears of it.
+EXTEND = f"""
+WITH {CLOCK}, held AS MATERIALIZED (
+    SELECT j.id, j.lease_token, j.cancel_requested_at IS NOT NULL AS cancel
+    FROM unnest($2::text[], $3::bigint[]) AS told (id, token) JOIN windlass_jobs AS j ON j.id = told.id
+    WHERE j.lease_expires_at IS NOT NULL AND j.lease_token = told.token AND j.worker_id = $1::text
+), free AS MATERIALIZED (
+    SELECT j.id FROM held JOIN windlass_jobs AS j ON j.id = held.id
+    WHERE j.lease_expires_at IS NOT NULL AND j.lease_token = held.lease_token
+    ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
+), extended AS (
+    UPDATE windlass_jobs AS j SET lease_expires_at = {AT} + $4::interval
+    FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM free)) RETURNING j.id
+)
+SELECT held.id, held.lease_token, held.cancel, extended.id IS NOT NULL
+FROM held LEFT JOIN extended ON extended.id = held.id
+"""  # noqa: S608  # made of constants
+_BUSY = 1.0  # seconds to wait for rows that somebody else holds
+_AGAIN = 0.02
+
+
+async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+    """Renew what is still the worker's and say what is not.
+
+    A row that somebody holds does not hold up the others. Either that ends in a moment, as a rescue does, or it is the
+    handler's own transaction with the end of its job in it: while that is open, nobody can rescue the job anyway.
+    """
+    asked = {(one.id, one.token) for one in leases}
+    held: dict[tuple[str, int], bool] = {}
+    until = time.monotonic() + _BUSY
+    while asked:
+        order = sorted(asked)
+        rows = await link.fetch(
+            EXTEND, worker_id, [one for one, _ in order], [token for _, token in order], whole(lease)
+        )
+        for key in asked:
+            held.pop(key, None)
+        held.update({(id_, token): cancel for id_, token, cancel, _ in rows})
+        asked = {(id_, token) for id_, token, _, extended in rows if not extended}
+        if not asked or time.monotonic() > until:
+            break
+        await asyncio.sleep(_AGAIN)
+    return Extended(
+        lost=frozenset(one.id for one in leases if (one.id, one.token) not in held),
+        cancels=frozenset(one.id for one in leases if held.get((one.id, one.token))),
+    )
+
+
+CANCELS = """
+SELECT id FROM windlass_jobs
+WHERE status = 'processing' AND worker_id = $1::text AND cancel_requested_at IS NOT NULL
+"""
+
+
+async def cancels(link: Link, worker_id: str) -> frozenset[str]:
+    """What this worker should stop."""
+    return frozenset(id_ for (id_,) in await link.fetch(CANCELS, worker_id))
+
+
+PROGRESS = f"""
+WITH {CLOCK}, told AS (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, progress)
+), written AS (
+    UPDATE windlass_jobs AS j SET progress = told.progress::json, updated_at = {AT}
+    FROM clock AS c, told
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
+    RETURNING j.id, j.lease_token
+)
+SELECT id, lease_token, true FROM written
+UNION ALL
+SELECT id, token, false FROM told WHERE EXISTS (SELECT FROM windlass_jobs AS j WHERE j.id = told.id)
+"""  # noqa: S608  # made of constants
+
+
+async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
+    """Write progress, one verdict each; of several reports of one lease the last counts."""
+    newest = {(one.lease.id, one.lease.token): progress_json(one.progress) for one in reports}
+    asked = sorted(newest)
+    rows = await link.fetch(
+        PROGRESS, [id_ for id_, _ in asked], [token for _, token in asked], [newest[one] for one in asked]
+    )
+    found: dict[tuple[str, int], bool] = {}
+    for id_, token, written in rows:
+        found[id_, token] = written or found.get((id_, token), False)
+    kinds = {True: Verdict.APPLIED, False: Verdict.STALE, None: Verdict.MISSING}
+    return [kinds[found.get((one.lease.id, one.lease.token))] for one in reports]
+
+
+_BUCKETS = " ".join(f"WHEN duration_ms < {2**bits} THEN {bits}" for bits in range(32))
+# Rows of minutes are met in one order by all, so that no two settlements wait for each other's.
+TALLY = f"""
+    INSERT INTO windlass_minutes AS m (minute, queue, type, status, bucket, shard, n, duration_ms, wait_ms)
+    SELECT date_trunc('minute', (SELECT now FROM clock)), queue, type, status, CASE {_BUCKETS} ELSE 32 END,
+        pg_backend_pid() % 8, count(*), sum(greatest(duration_ms, 0)), sum(coalesce(wait_ms, 0))
+    FROM ended GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (minute, queue, type, status, bucket, shard) DO UPDATE SET n = m.n + excluded.n,
+        duration_ms = m.duration_ms + excluded.duration_ms, wait_ms = m.wait_ms + excluded.wait_ms
+"""  # noqa: S608  # made of constants
+COUNTED = """
+SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NULL),
+    array_agg(DISTINCT unique_running) FILTER (WHERE unique_running IS NOT NULL)
+FROM ended
+"""
+RETURNED = "j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running"
+
+# The common end, for a whole batch of them.
+SUCCEED = f"""
+WITH {CLOCK}, ended AS (
+    UPDATE windlass_jobs AS j SET status = 'succeeded', result = told.result::json, error = NULL, finished_at = {AT},
+        updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL, unique_key = NULL,
+        {append("$4::text || j.lease_token || '}'")}
+    FROM clock AS c, unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, result)
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
+    RETURNING {RETURNED}
+), tallied AS ({TALLY})
+{COUNTED}
+"""  # noqa: S608  # made of constants
+# Any mixture of ends. Whether a job was asked to cancel is read from the row as it is when it is written: told.instead
+# is the line for that case, and is there only for ends that would let the job run again.
+_FINISHED = "(told.instead IS NULL OR j.cancel_requested_at IS NOT NULL)"
+END = f"""
+WITH {CLOCK}, ended AS (
+    UPDATE windlass_jobs AS j SET
+        status = CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN 'cancelled' ELSE told.status END,
+        result = CASE WHEN {_FINISHED} THEN told.result::json ELSE j.result END,
+        error = CASE WHEN {_FINISHED} THEN told.error::json ELSE coalesce(told.error::json, j.error) END,
+        finished_at = CASE WHEN {_FINISHED} THEN {AT} END,
+        run_at = CASE WHEN {_FINISHED} OR told.delay_ms IS NULL THEN j.run_at
+            ELSE {AT} + told.delay_ms * interval '1 millisecond' END,
+        queued_at = CASE WHEN {_FINISHED} THEN j.queued_at WHEN told.status = 'queued' THEN {AT} END,
+        updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL,
+        attempts = j.attempts - told.give_back::int, crashes = j.crashes + told.crashed::int,
+        lease_token = j.lease_token + $10::int,
+        worker_id = CASE WHEN {_FINISHED} THEN j.worker_id END,
+        unique_key = CASE WHEN {_FINISHED} THEN NULL ELSE j.unique_key END,
+        {
+    append(
+        f"CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN told.instead ELSE told.line END"
+        " || j.lease_token || '}'"
+    )
+}
+    FROM clock AS c, unnest(
+        $1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
+        $9::text[], $11::text[]
+    ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead)
+    WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
+    RETURNING {RETURNED}
+), tallied AS ({TALLY})
+{COUNTED}
+"""  # noqa: S608  # made of constants
+
+
+async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> list[Verdict]:
+    """Write every transition whose token still is its job's; one verdict each, in order.
+
+    `plain`: none of the jobs has a limit or a running key, so that nobody can be waiting for their end.
+    """
+    statement, values, asked = written(transitions)
+    if plain:
+        [(done, _, _)] = await link.fetch(statement, *values)
+    else:
+        done = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
+    if done == asked == len(transitions):
+        return [Verdict.APPLIED] * len(transitions)
+    # Rare: some lease was lost, or some end written before.
+    return await link.transaction(lambda ask: _examine(ask, transitions))
+
+
+async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> int:
+    """Write ends, and let go on who waited for them, in one transaction; returns how many took."""
+    [(done, limits, keys)] = await ask(statement, *values)
+    lines = [f"limit:{key}" for key in limits or ()] + [f"unique:{key}" for key in keys or ()]
+    await unblock(link, ask, lines)
+    return int(done)
+
+
+ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"
+TELL = "SELECT pg_notify($1::text, '')"
+
+
+def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
+    """One end inside the caller's own transaction, as steps that any driver can carry."""
+    statement, values, _ = written([one])
+    [(done, limits, keys)] = yield statement, values
+    if not done:
+        found: Rows = yield ENDED, (one.id,)
+        if not found:
+            return Verdict.MISSING
+        again = found[0][1] == one.token and STATUSES[found[0][0]] is not Status.PROCESSING
+        return Verdict.APPLIED if again else Verdict.STALE
+    lines = [f"limit:{key}" for key in limits or ()] + [f"unique:{key}" for key in keys or ()]
+    if lines:
+        yield LOCK, (sorted(line_locks(link, lines)),)
+        yield UNBLOCK, (sorted(lines), line_end(Happened.UNBLOCKED, Status.QUEUED))
+    yield TELL, (channel,)
+    return Verdict.APPLIED
+
+
+def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple[str, tuple[Any, ...], int]:
+    """The statement that writes these, its values, and how many rows it should change.
+
+    In the order of ids, so that two batches with jobs in common do not wait for each other crosswise. Of two ends of
+    one lease the first counts. A forced release moves the token on.
+    """
+    first: dict[tuple[str, int], Transition] = {}
+    for one in transitions:
+        first.setdefault((one.id, one.token), one)
+    told = [first[key] for key in sorted(first)]
+    ids, tokens = [one.id for one in told], [one.token for one in told]
+    if not forced and all(one.to is Status.SUCCEEDED for one in told):
+        results = [one.result_json for one in told]
+        return SUCCEED, (ids, tokens, results, token_end(Happened.SUCCEEDED, Status.SUCCEEDED)), len(told)
+    values = (
+        ids,
+        tokens,
+        [one.to.value for one in told],
+        [one.result_json for one in told],
+        [error_json(one.error) for one in told],
+        [None if one.delay is None else as_ms(one.delay) for one in told],
+        [one.give_back for one in told],
+        [one.crashed for one in told],
+        [_line(one) for one in told],
+        int(forced),
+        [None if one.to.finished else _line(honour_cancel(one)) for one in told],
+    )
+    return END, values, len(told)
+
+
+def _line(one: Transition) -> str:
+    return token_end(one.happened, one.to, note=one.note)
+
+
+FOUND = "SELECT id, status, lease_token FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE"
+REFUSED = f"""
+WITH {CLOCK} UPDATE windlass_jobs AS j SET {append("$2::text")} FROM clock AS c WHERE j.id = $1::text
+"""  # noqa: S608  # made of constants
+
+
+async def _examine(ask: Ask, transitions: Sequence[Transition]) -> list[Verdict]:
+    rows = await ask(FOUND, sorted({one.id for one in transitions}))
+    found = {id_: (STATUSES[status], token) for id_, status, token in rows}
+    verdicts: list[Verdict] = []
+    for one in transitions:
+        if one.id not in found:
+            verdicts.append(Verdict.MISSING)
+            continue
+        status, token = found[one.id]
+        # Only the holder of a token can end its attempt, so the same token on a job that has moved on means that
+        # this very ending was written before, by a call whose answer was lost.
+        if token == one.token and status is not Status.PROCESSING:
+            verdicts.append(Verdict.APPLIED)
+            continue
+        note = f"late {one.to.value} of lease {one.token}, the lease is {token} now: not applied"
+        await ask(REFUSED, one.id, line_end(Happened.REFUSED, status, token=one.token, note=note))
+        verdicts.append(Verdict.STALE)
+    return verdicts

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.places import STORES, PostgresPlace, postgres
+from windlass.stores.postgres.store import PostgresStore
+
+collect_ignore_glob = [] if "postgres" in STORES else ["test_*.py"]
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[PostgresPlace]:
+    async with postgres(tmp_path) as place:
+        assert isinstance(place, PostgresPlace)
+        yield place
+
+
+@pytest.fixture
+async def store(place: PostgresPlace) -> AsyncIterator[PostgresStore]:
+    store = place.store()
+    assert isinstance(store, PostgresStore)
+    await store.open()
+    yield store
+    await store.close()

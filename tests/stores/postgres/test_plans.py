@@ -1,0 +1,226 @@
+"""What runs all the time reads a handful of rows for each job, beside a million that wait and have ended.
+
+The server's own counters tell what the store's statements have read, of which index, and how each row was rewritten: no
+statement is repeated here. They are complete once the connections that caused them have gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from tests.contract.steps import DONE, put
+from tests.support.drafts import LONG, draft, want
+from tests.support.servers import Server, start_postgres
+from tests.support.until import until
+from windlass.core.job import Progress
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Filter, Lease, Report, Retention, Store
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("postgres-plans")]
+
+MANY = 1_000_000
+QUEUES = 20
+BATCH = 100
+
+# Half of them wait, spread over queues; half have ended.
+FILL = """
+INSERT INTO plans.windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, queued_at,
+    finished_at, user_id, correlation_id, entity_name, entity_id, history
+)
+SELECT '01900000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't' || i % 7, 'q' || i % $2::int, '{"n":1}',
+    CASE WHEN i / $2::int % 2 = 0 THEN 'queued' ELSE 'succeeded' END, 100, now(), 5, 3, now(), now(), now(),
+    CASE WHEN i / $2::int % 2 = 1 THEN now() END, 'u' || i / 50, 'c' || i / 50, 'e', (i / 50)::text,
+    '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
+FROM generate_series(1, $1::int) AS i
+"""
+TYPES = frozenset(f"t{n}" for n in range(7)) | {"noop"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    settings = ("fsync=off", "synchronous_commit=off", "autovacuum=off", "max_wal_size=4GB")
+    with start_postgres(*[word for setting in settings for word in ("-c", setting)]) as server:
+        asyncio.run(fill(server.url))
+        yield server
+
+
+async def fill(url: str) -> None:
+    store = store_at(f"{url}?schema=plans")
+    await store.open()
+    await store.close()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(url)
+    await db.execute(FILL, MANY, QUEUES, timeout=200)
+    await db.execute(
+        "INSERT INTO plans.windlass_queues SELECT 'q' || i FROM generate_series(0, $1::int - 1) AS i", QUEUES
+    )
+    await db.execute("VACUUM ANALYZE plans.windlass_jobs", timeout=200)
+    await db.close()
+
+
+class Counters:
+    """What the server has counted of one schema's jobs."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._url, self.schema = url, schema
+
+    def store(self) -> Store:
+        return store_at(f"{self._url}?schema={self.schema}")
+
+    async def during(self, call: Callable[[Store], Awaitable[object]]) -> Counter[str]:
+        """Rows read by each index, and by none, and rows rewritten, while this ran."""
+        before = await self._read()
+        store = self.store()
+        await store.open()
+        try:
+            await call(store)
+        finally:
+            await store.close()
+        return await self._read() - before
+
+    async def _read(self) -> Counter[str]:
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self._url)
+        try:
+
+            async def alone() -> bool:
+                others = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass'"
+                return bool(await db.fetchval(others) == 0)
+
+            await until(alone, "the store's connections to be gone")
+            indexes = await db.fetch(
+                "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = $1", self.schema
+            )
+            [table] = await db.fetch(
+                "SELECT seq_tup_read, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables"
+                " WHERE schemaname = $1 AND relname = 'windlass_jobs'",
+                self.schema,
+            )
+        finally:
+            await db.close()
+        counted = {row[0].removeprefix("windlass_"): row[1] for row in indexes if "jobs" in row[0]}
+        return Counter({**counted, "whole table": table[0], "rewritten": table[1], "in place": table[2]})
+
+
+@pytest.fixture
+def counters(server: Server) -> Counters:
+    return Counters(server.url, "plans")
+
+
+def read(counted: Counter[str]) -> int:
+    return sum(n for name, n in counted.items() if name.startswith("jobs_"))
+
+
+@pytest.mark.parametrize("queues", [{"q1": BATCH}, {"q1": BATCH, "q3": BATCH}])
+async def test_a_claim_reads_what_it_takes(counters: Counters, queues: dict[str, int]) -> None:
+    async def claim(store: Store) -> None:
+        for _ in range(10):
+            assert len(await store.jobs.claim(want(BATCH, types=TYPES, queues=queues))) == BATCH
+
+    counted = await counters.during(claim)
+    assert counted["whole table"] == 0
+    # Those taken before are passed over, dead, until a vacuum: no more than all of these.
+    assert read(counted) <= 10 * BATCH * (len(queues) + 1) * 8, counted
+    assert counted["jobs_claim"] >= 10 * BATCH
+
+
+async def test_a_claim_from_every_queue_reads_no_more_than_their_first(counters: Counters) -> None:
+    async def claim(store: Store) -> None:
+        for _ in range(3):
+            assert len(await store.jobs.claim(want(BATCH, types=TYPES))) == BATCH
+
+    counted = await counters.during(claim)
+    assert counted["whole table"] == 0
+    assert read(counted) <= 3 * BATCH * (QUEUES + 2) * 3, counted
+
+
+async def test_settling_finds_each_job_by_its_id(counters: Counters) -> None:
+    async def settle(store: Store) -> None:
+        for n in range(5):
+            jobs = await store.jobs.claim(want(BATCH, types=TYPES, queues={f"q{5 + n}": BATCH}))
+            await store.jobs.apply([decide(job, DONE) for job in jobs])
+
+    counted = await counters.during(settle)
+    assert counted["whole table"] == 0
+    assert counted["jobs_leases"] == 0
+    assert counted["jobs_pkey"] <= 5 * BATCH * 3
+
+
+async def test_heartbeats_and_progress_touch_no_index(server: Server) -> None:
+    counters = Counters(server.url, "beats")
+    held: list[Lease] = []
+
+    async def begin(store: Store) -> None:
+        await put(store, *[draft() for _ in range(50)])
+        held.extend(Lease(job.id, job.lease_token) for job in await store.jobs.claim(want(50)))
+        # A page that is full moves its rows once; from then on there is room.
+        for _ in range(2):
+            await store.jobs.extend("w1", held, LONG)
+
+    async def beat(store: Store) -> None:
+        for n in range(6):
+            assert not (await store.jobs.extend("w1", held, LONG)).lost
+            await store.jobs.report([Report(lease, Progress(done=n)) for lease in held])
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    await counters.during(begin)
+    counted = await counters.during(beat)
+    assert counted["rewritten"] == 6 * 2 * 50
+    assert counted["in place"] >= 0.9 * counted["rewritten"]
+
+
+async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters) -> None:
+    calls: dict[str, tuple[int, Callable[[Store], Awaitable[object]]]] = {
+        "promote": (100, lambda store: store.jobs.promote(100)),
+        "rescue": (200, lambda store: store.jobs.rescue(100)),
+        "prune": (3_000, lambda store: store.jobs.prune(Retention(succeeded=timedelta(0)), 500)),
+        "newest": (200, lambda store: store.views.find(Filter(), 50)),
+        "by queue": (200, lambda store: store.views.find(Filter(queue="q3"), 50)),
+        "by type": (200, lambda store: store.views.find(Filter(type="t3"), 50)),
+        "by status": (200, lambda store: store.views.find(Filter(status=Status.SUCCEEDED), 50)),
+        "by user": (300, lambda store: store.views.find(Filter(user_id="u77"), 50)),
+        "by correlation": (300, lambda store: store.views.find(Filter(correlation_id="c77"), 50)),
+        "by entity": (300, lambda store: store.views.find(Filter(entity_name="e", entity_id="77"), 50)),
+        "one": (10, lambda store: store.views.get(["01900000-0000-7000-8000-000000000abc"])),
+    }
+    for name, (most, call) in calls.items():
+        counted = await counters.during(call)
+        assert counted["whole table"] == 0, name
+        del counted["jobs_leases"]  # all that runs is looked at: the tests before this one have claimed some
+        assert read(counted) <= most, (name, counted)
+
+
+async def test_plans_made_while_there_was_nothing_still_serve_when_there_is_much(server: Server) -> None:
+    counters = Counters(server.url, "grown")
+
+    async def grow(store: Store) -> None:
+        for _ in range(10):
+            assert await store.jobs.claim(want(BATCH, types=TYPES)) == []
+        one = [draft()]
+        await put(store, *one)
+        [job] = await store.jobs.claim(want())
+        await store.jobs.apply([decide(job, DONE)])
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+        await db.execute(FILL.replace("plans.", "grown."), 100_000, 1, timeout=100)
+        await db.execute("INSERT INTO grown.windlass_queues VALUES ('q0')")
+        await db.close()
+        for _ in range(5):
+            jobs = await store.jobs.claim(want(BATCH, types=TYPES))
+            assert len(jobs) == BATCH
+            await store.jobs.apply([decide(job, DONE) for job in jobs])
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    counted = await counters.during(grow)
+    assert counted["whole table"] == 0
+    assert read(counted) <= 5 * BATCH * 20

@@ -1,0 +1,260 @@
+"""What only the PostgreSQL store has: its notices, its schema's numbers, the page of queries, lost connections."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from tests.contract.invariants import check
+from tests.contract.places import PostgresPlace
+from tests.contract.steps import BOOM, DONE, finish, put, start, status, told
+from tests.docs.pages import ROOT
+from tests.support.drafts import LONG, draft, want
+from tests.support.until import until
+from windlass.core.errors import SchemaMismatch, StoreUnavailable
+from windlass.core.history import Happened
+from windlass.core.job import Job
+from windlass.core.outcome import Failed
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.core.unique import Unique
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Created, Lease, Store, Verdict
+from windlass.stores.postgres.schema import VERSION
+from windlass.stores.postgres.store import PostgresStore
+
+
+async def cut(place: PostgresPlace) -> None:
+    """End every connection of every store, as an administrator or a failover does."""
+    await place.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'windlass' AND pid <> pg_backend_pid()"
+    )
+
+
+PAGE = (ROOT / "docs/stores/postgres.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL))
+async def test_the_queries_of_the_page_work(store: PostgresStore, place: PostgresPlace, query: str) -> None:
+    options = {"entity_name": "resume", "entity_id": "42", "user_id": "ann", "correlation_id": "request-7"}
+    await finish(store, draft(payload='{"file_name":"cv.pdf"}', **options))
+    await finish(store, draft(**options), Failed(BOOM, again=False))
+    assert await place.run(query)
+
+
+async def test_a_newer_schema_that_only_added_is_worked_on(store: PostgresStore, place: PostgresPlace) -> None:
+    await place.run("UPDATE windlass_meta SET value = $1 WHERE key = 'schema'", str(VERSION + 1))
+    await place.run("ALTER TABLE windlass_jobs ADD COLUMN colour text")
+    older = store.sibling()
+    await older.open()
+    assert await older.schema.migrate() == []
+    assert await older.schema.version() == VERSION + 1
+    assert (await finish(older)).status is Status.SUCCEEDED
+    await older.close()
+    await place.run("UPDATE windlass_meta SET value = $1 WHERE key = 'compatible'", str(VERSION + 1))
+    with pytest.raises(SchemaMismatch):
+        await store.sibling().open()
+
+
+async def test_the_printed_migrations_make_the_same_schema(place: PostgresPlace) -> None:
+    await place.run(f'DROP SCHEMA "{place.schema}"')
+    store = place.store()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    await db.execute(store.schema.statements())
+    await db.close()
+    await store.open(migrate=False)
+    assert await store.schema.pending() == []
+    assert await store.schema.verify() == []
+    assert (await finish(store)).status is Status.SUCCEEDED
+    await store.close()
+
+
+async def test_lost_connections_are_made_anew_and_nothing_is_lost(store: PostgresStore, place: PostgresPlace) -> None:
+    ids = await put(store, *[draft() for _ in range(200)])
+    done: list[str] = []
+
+    async def work(name: str) -> None:
+        while len(done) < len(ids):
+            jobs = await patiently(store, name)
+            await store.jobs.extend(name, [Lease(job.id, job.lease_token) for job in jobs], LONG)
+            verdicts = await store.jobs.apply([decide(job, DONE) for job in jobs])
+            assert set(verdicts) <= {Verdict.APPLIED}
+            done.extend(job.id for job in jobs)
+
+    async def trouble() -> None:
+        while len(done) < len(ids):
+            await cut(place)
+            await asyncio.sleep(0.05)
+
+    async with asyncio.timeout(18):
+        await asyncio.gather(work("w1"), work("w2"), trouble())
+    assert sorted(done) == ids
+    jobs, _ = await check(store)
+    assert {job.lease_token for job in jobs} == {1}, "a claim whose answer was lost was not found again"
+
+
+class Wire:
+    """Stands between a store and its server, and can cut the connection just before an answer arrives."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.cut_next = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def laid(self) -> AsyncGenerator[int, None]:
+        server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        yield server.sockets[0].getsockname()[1]
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        for source, sink, other, answers in ((reader, back, writer, False), (there, writer, back, True)):
+            task = asyncio.create_task(self._carry(source, sink, other, answers=answers))
+            self._tasks.add(task)
+
+    async def _carry(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, other: asyncio.StreamWriter, *, answers: bool
+    ) -> None:
+        with suppress(OSError):
+            while data := await source.read(65536):
+                if answers and self.cut_next:
+                    self.cut_next = False
+                    break
+                sink.write(data)
+                await sink.drain()
+        for end in (sink, other):
+            end.close()
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_again(store: PostgresStore, place: PostgresPlace) -> None:
+    wire = Wire(urlsplit(place.url).port or 5432)
+    async with wire.laid() as port:
+        far = store_at(f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={place.schema}")
+        await far.open()
+        [first] = await put(store)
+        assert [job.id for job in await far.jobs.claim(want())] == [first]
+        [second] = await put(store)
+        wire.cut_next = True
+        [found] = await far.jobs.claim(want())
+        assert (found.id, found.lease_token, found.attempts) == (second, 1, 1)
+        assert await far.jobs.apply([decide(found, DONE)]) == [Verdict.APPLIED]
+        await far.close()
+
+
+async def test_an_insert_and_an_end_whose_answers_were_lost_are_made_once(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    wire = Wire(urlsplit(place.url).port or 5432)
+    async with wire.laid() as port:
+        far = store_at(f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={place.schema}")
+        await far.open()
+        one = draft(unique="k")
+        wire.cut_next = True
+        assert await far.jobs.insert([one]) == [Created(one.id)]
+        [job] = await far.jobs.claim(want())
+        wire.cut_next = True
+        assert await far.jobs.apply([decide(job, DONE)]) == [Verdict.APPLIED]
+        await far.close()
+    assert await told(store, one.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
+
+
+async def patiently(store: Store, name: str) -> list[Job]:
+    while True:
+        try:
+            return await store.jobs.claim(want(5, worker=name))
+        except StoreUnavailable:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_call_leaves_no_broken_connection(store: PostgresStore, place: PostgresPlace) -> None:
+    [id_] = await put(store)
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with db.transaction():
+        await db.execute(f'LOCK TABLE "{place.schema}".windlass_jobs')
+        for _ in range(20):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await store.views.get([id_])
+    await db.close()
+    assert await status(store, id_) is Status.QUEUED
+
+
+async def test_an_operation_has_a_deadline(store: PostgresStore, place: PostgresPlace) -> None:
+    hurried = store_at(f"{place.url}?schema={place.schema}&timeout=0.5")
+    await hurried.open()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with db.transaction():
+        await db.execute(f'LOCK TABLE "{place.schema}".windlass_jobs')
+        with pytest.raises(StoreUnavailable):
+            await hurried.jobs.insert([draft()])
+    await db.close()
+    one = draft()
+    assert await hurried.jobs.insert([one]) == [Created(one.id)]
+    await hurried.close()
+
+
+async def test_notices_come_back_after_their_connection_was_lost(store: PostgresStore, place: PostgresPlace) -> None:
+    other = store.sibling()
+    await other.open()
+    rings: list[int] = []
+    async with store.notices.subscribe(lambda: rings.append(1)):
+        await until(lambda: store.notices.healthy, "the notices to be healthy")
+        await cut(place)
+        await until(lambda: not store.notices.healthy, "the loss to be noticed")
+        await until(lambda: store.notices.healthy, "the notices to be healthy again")
+        rings.clear()
+        await put(other)
+        await until(lambda: rings, "a wake-up")
+    await other.close()
+
+
+async def test_a_job_being_completed_elsewhere_holds_up_no_heartbeat(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    held, other = await start(store), await start(store)
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with db.transaction():
+        assert await store.jobs.complete(decide(held, DONE), db) is Verdict.APPLIED
+        leases = [Lease(job.id, job.lease_token) for job in (held, other)]
+        found = await store.jobs.extend("w1", leases, LONG)
+        assert not found.lost
+        assert not await store.jobs.rescue(10)
+    await db.close()
+    assert await told(store, held.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
+    assert (await store.jobs.extend("w1", leases, LONG)).lost == {held.id}
+
+
+async def test_an_open_transaction_that_named_a_queue_first_holds_nobody_up(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with db.transaction():
+        await store.jobs.insert([draft(queue="new")], db)
+        async with asyncio.timeout(2):
+            await put(store, draft(queue="new"))
+            assert len(await store.jobs.claim(want())) == 1
+    await db.close()
+    assert [one.name for one in await store.queues.list()] == ["new"]
+
+
+async def test_an_open_transaction_with_a_key_does_not_hold_up_a_claim(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    await put(store, draft(unique=Unique(running="k")), draft())
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with db.transaction():
+        await store.jobs.insert([draft(unique="k")], db)
+        async with asyncio.timeout(2):
+            assert len(await store.jobs.claim(want())) == 1
+    await db.close()
