@@ -331,7 +331,10 @@ class Trial:
             history = await client.jobs.history(job_id)
             tokens = [run.token for run in runs]
             if len(set(tokens)) < len(tokens):
-                wrong.append(f"{job_id}: a token ran twice: {tokens}")
+                ran = ", ".join(
+                    f"{run.token} in {run.pid} {run.begun + offset:.3f}-{run.left + offset:.3f}" for run in runs
+                )
+                wrong.append(f"{job_id}: a token ran twice: {ran}; {_told(history)}")
             ends = [entry for entry in history if entry.happened is Happened.SUCCEEDED]
             if len(ends) > 1:
                 wrong.append(f"{job_id}: {len(ends)} ends were accepted")
@@ -344,9 +347,13 @@ class Trial:
                 claimed = next((one.at for one in history if _is_claim(one, earlier.token)), None)
                 held = None if claimed is None else later.begun + offset - claimed.timestamp()
                 if not lost or held is None or held < LEASE - CLOCKS:
-                    told = ", ".join(f"{one.happened} {one.token} {one.at:%S.%f}" for one in history)
-                    wrong.append(f"{job_id}: token {later.token} began {held} s after the claim of {earlier}; {told}")
+                    told = f"token {later.token} began {held} s after the claim of {earlier}"
+                    wrong.append(f"{job_id}: {told}; {_told(history)}")
         return wrong, len(again), overlaps
+
+
+def _told(history: list[Entry]) -> str:
+    return ", ".join(f"{one.happened} {one.token} by {one.actor} at {one.at.timestamp():.3f}" for one in history)
 
 
 def _unfinished(status: Status | None) -> bool:
