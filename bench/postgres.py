@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import tempfile
 import time
 from functools import partial
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
+import psutil
 
 from bench import measures
 from bench.figures import Figure
@@ -17,7 +20,9 @@ from tests.support.servers import start_postgres
 from windlass import Windlass
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from tests.support.processes import Server
 
 RAW_BATCHES = (100, measures.CONCURRENCY // 2)
 """sizes of the raw loop's batches; the first is compared with, a worker's own is told beside it"""
@@ -79,6 +84,17 @@ class PostgresGround:
         finally:
             await db.close()
 
+    @contextlib.asynccontextmanager
+    async def old_snapshot(self, name: str) -> AsyncGenerator[None, None]:
+        """A transaction that has looked once and is left open."""
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self._url)
+        try:
+            async with db.transaction(isolation="repeatable_read"):
+                await db.fetch(f'SELECT FROM "{self.schema(name)}".windlass_jobs LIMIT 1')  # noqa: S608  # names that this file made
+                yield
+        finally:
+            await db.close()
+
     async def close(self) -> None:
         """Drop every schema that was made here."""
         db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self._url)
@@ -104,6 +120,53 @@ async def history(ground: PostgresGround, *, n: int, least: float) -> list[Figur
     return [Figure(name=f"history of {n:,} / none", value=many / none, unit="", least=least, told=told)]
 
 
+async def snapshot(ground: PostgresGround, *, n: int, seconds: int, least: float) -> list[Figure]:
+    """The rate of one worker while another transaction holds a snapshot from before: the last quarter to the first."""
+    app = Windlass(ground.url("snapshot"))
+
+    @app.job()
+    async def noop(n: int) -> None: ...
+
+    async with app:
+        await app.enqueue_many(noop.bind(i) for i in range(n))
+        done: list[int] = []
+        async with ground.old_snapshot("snapshot"), app.worker(concurrency=measures.CONCURRENCY) as worker:
+            for _ in range(seconds):
+                await asyncio.sleep(1)
+                done.append(worker.done)
+        left = (await app.jobs.count(status="queued")).n
+    if not left:
+        raise RuntimeError(f"{n} jobs were too few for {seconds} s: the rate at the end says nothing")
+    part = max(1, seconds // 4)
+    early, late = done[part] - done[0], done[-1] - done[-1 - part]
+    told = {"first": early / part, "last": late / part, "jobs": float(done[-1])}
+    return [Figure(name=f"old snapshot of {seconds} s", value=late / early, unit="", least=least, told=told)]
+
+
+async def _idle(ground: PostgresGround, *, seconds: int, server: Server) -> list[Figure]:
+    ours = bool(server.nodes)  # the processes of a server of the user's own may be anywhere
+    return await measures.idle(
+        ground,
+        seconds=seconds,
+        most_cpu=2,
+        most_memory=60,
+        server_cpu=partial(_server_cpu, server) if ours else None,
+        most_server=1,
+    )
+
+
+async def _server_cpu(server: Server) -> float:
+    """The seconds of processor that the server has used: its processes, and those that have ended."""
+    postmaster = psutil.Process(server.pid)
+    ended = postmaster.cpu_times()
+    used = ended.children_user + ended.children_system
+    for one in [postmaster, *postmaster.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            used += times.user + times.system
+    return float(used)
+
+
 async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
     """Every measurement in order, or only those named, on a server of its own or on WINDLASS_TEST_POSTGRES_URL."""
     jobs = 10_000 if quick else 50_000
@@ -112,14 +175,15 @@ async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "bulk": partial(measures.bulk, n=jobs, least=0.5),
         "single": partial(measures.single, n=4_000 if quick else 20_000, least=10),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.45),
-        "pickup": partial(measures.pickup, n=100 if quick else 400, most=4),
-        "idle": partial(measures.idle, seconds=8 if quick else 30, most_cpu=2, most_memory=60),
+        "pickup": partial(measures.pickup, n=100 if quick else 400, most=4, most_p99=15),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),
+        "snapshot": partial(snapshot, n=150_000 if quick else 400_000, seconds=8 if quick else 20, least=0.5),
         "import": lambda _: measures.importing(),
     }
     made: list[Figure] = []
     with start_postgres() as server:
+        todo["idle"] = partial(_idle, seconds=8 if quick else 30, server=server)
         for name, measure in todo.items():
             if not only or name in only:
                 with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:

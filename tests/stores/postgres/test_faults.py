@@ -1,0 +1,177 @@
+"""The server goes away under load: what was acknowledged is done, by one worker at a time, and work goes on soon."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.ledger import Trial
+from tests.faults.postgres_faults import FREEZE, Faults
+from tests.support.servers import start_postgres
+from windlass import Windlass
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("postgres-faults")]
+
+WORKERS = 4
+WAITING = 400
+"""jobs enqueued before the fault, so that no worker runs dry"""
+RESUMED_WITHIN = 5.0
+"""seconds from the first answer of the server until every worker has begun a job"""
+DOWN = 4.0
+"""seconds that the killed server stays away; longer than a lease"""
+HELD = 20.0
+"""seconds that the old snapshot is held"""
+AHEAD = 15_000
+"""jobs waiting at least while it is"""
+
+
+@pytest.fixture(scope="module")
+def faults() -> Iterator[Faults]:
+    # What was written without waiting for the disk must not get there by chance, or the control cannot bite.
+    with start_postgres("-c", "wal_writer_delay=10s", own=True) as server:
+        found = Faults(server)
+        yield found
+        found.thaw()
+
+
+@pytest.fixture
+async def schema(faults: Faults) -> AsyncIterator[str]:
+    faults.thaw()
+    faults.start()
+    yield f"faults_{time.time_ns()}"
+
+
+@pytest.fixture
+def trial(faults: Faults, schema: str, tmp_path: Path) -> Iterator[Trial]:
+    made = Trial(faults.url(schema), tmp_path)
+    yield made
+    faults.thaw()
+    made.stop_workers()
+
+
+async def kill(faults: Faults) -> None:
+    await asyncio.to_thread(faults.kill)
+    await asyncio.sleep(DOWN)
+    await asyncio.to_thread(faults.start)
+
+
+async def rob(faults: Faults) -> None:
+    for turn in range(3):
+        if turn:
+            await asyncio.sleep(1)
+        assert await faults.rob() >= WORKERS
+
+
+async def freeze(faults: Faults) -> None:
+    faults.freeze()
+    await asyncio.sleep(FREEZE)
+    faults.thaw()
+
+
+@pytest.mark.parametrize("fault", [kill, rob, freeze], ids=lambda fault: fault.__name__)
+async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_server_goes(
+    trial: Trial, faults: Faults, fault: Callable[[Faults], Awaitable[None]], tell: Callable[[str], None]
+) -> None:
+    async with Windlass(trial.url) as client:
+        await trial.fill(client, WAITING, 0.3)
+        for _ in range(WORKERS):
+            trial.start_worker("--concurrency", "8")
+        await trial.until_all_resumed(0, within=30)
+
+        async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
+            await asyncio.sleep(1)
+            struck = time.monotonic()
+            await fault(faults)
+            able = await faults.until_it_answers()
+            resumed = await trial.until_all_resumed(able, within=40)
+            acknowledged_then = len(trial.acknowledged)
+            await asyncio.sleep(2)
+
+        found = await trial.judged(client, within=60)
+        tell(
+            f"{fault.__name__}: {found}, the server answered after {able - struck:.2f} s, workers resumed"
+            f" {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s later"
+        )
+        found.insist()
+        assert len(trial.acknowledged) > acknowledged_then, "producers went on"
+        assert all("asyncpg" not in told and "Errno" not in told for told in trial.refused)
+        assert max(resumed.values()) < RESUMED_WITHIN
+
+
+async def test_an_old_snapshot_held_open_harms_no_job(
+    trial: Trial, faults: Faults, schema: str, tell: Callable[[str], None]
+) -> None:
+    async with Windlass(trial.url) as client:
+        await trial.fill(client, AHEAD, 0)
+        for _ in range(WORKERS):
+            trial.start_worker("--concurrency", "50")
+        await trial.until_all_resumed(0, within=30)
+        over = asyncio.Event()
+
+        async def feed() -> None:
+            while not over.is_set():
+                if len(trial.acknowledged) - len(trial.runs()) < AHEAD:
+                    await trial.fill(client, 1000, 0)
+                else:
+                    await asyncio.sleep(0.05)
+
+        async with asyncio.TaskGroup() as feeding:
+            feeding.create_task(feed())
+            await asyncio.sleep(3)
+            async with faults.old_snapshot(schema):
+                begun = time.monotonic()
+                await asyncio.sleep(HELD)
+                ends = time.monotonic()
+                waiting = len(trial.acknowledged) - len(trial.runs())
+            over.set()
+
+        early = sum(begun <= run.begun < begun + HELD / 4 for run in trial.runs()) / (HELD / 4)
+        late = sum(ends - HELD / 4 <= run.begun < ends for run in trial.runs()) / (HELD / 4)
+        found = await trial.judged(client, within=60)
+        tell(
+            f"old snapshot: {found}, {early:,.0f} jobs/s in the first {HELD / 4:g} s, {late:,.0f} in the last: ratio"
+            f" {late / early:.2f}; {waiting} waiting then"
+        )
+        found.insist()
+        assert waiting > 0, "the workers ran dry, so the rates say nothing"
+
+
+async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
+    trial: Trial, faults: Faults, schema: str, tell: Callable[[str], None]
+) -> None:
+    """The control: somebody beside windlass who does not ask for leases must be found out."""
+    async with Windlass(trial.url) as client:
+        # Few jobs and many slots: whoever is free takes what was rescued, while the first still run.
+        await trial.fill(client, 20, 1.5)
+        for _ in range(WORKERS):
+            trial.start_worker("--concurrency", "20")
+        await trial.until_begun(20)
+        taken = await faults.rescue_without_asking(schema)
+        found = await trial.judged(client, within=60)
+        tell(f"control, {taken} rescued without asking: {found}")
+        assert taken
+        assert found.wrong
+        with pytest.raises(AssertionError, match="began"):
+            found.insist()
+
+
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "control"])
+async def test_only_what_waited_for_the_disk_survives_a_crash(
+    trial: Trial, faults: Faults, durable: bool, tell: Callable[[str], None]
+) -> None:
+    """The control enqueues with synchronous_commit off, and must be found to have lost jobs."""
+    url = trial.url if durable else f"{trial.url}&synchronous_commit=off"
+    async with Windlass(url) as client:
+        await trial.fill(client, 1, 0)
+        async with trial.producing(client, producers=4, pause=0.005, seconds=0):
+            await asyncio.sleep(1)
+            await kill(faults)
+        found = await client.store.views.get(trial.acknowledged)
+        lost = sum(job is None for job in found)
+        tell(f"crash, {'durable' if durable else 'control'}: {len(found)} acknowledged, lost {lost}")
+        assert len(found) > 20
+        assert lost == 0 if durable else lost > 0
