@@ -127,6 +127,38 @@ async def test_a_result_waits_for_a_store_that_blinks(tmp_path: Path) -> None:
         assert (await handle.job()).attempts == 1
 
 
+async def test_a_job_whose_claim_took_longer_than_its_lease_is_handed_back_unrun(tmp_path: Path) -> None:
+    app = app_at(tmp_path / "jobs.db")
+    heard = Heard(app)
+    begun, go = asyncio.Event(), asyncio.Event()
+    runs: list[int] = []
+
+    @app.job
+    async def first() -> None:
+        begun.set()
+        await go.wait()
+
+    @app.job
+    async def second(ctx: Ctx) -> None:
+        runs.append(ctx.token)
+
+    async with app:
+        await first.enqueue()
+        handle = await second.enqueue()
+        async with working(app, concurrency=1, lease=ms(600), heartbeat=ms(200)):
+            await begun.wait()
+            with locked(tmp_path / "jobs.db"):
+                go.set()  # the slot is free, and the claim for it waits for the lock
+                await asyncio.sleep(1.5)
+            await until_status(handle, Status.SUCCEEDED)
+        told = [(entry.happened, entry.note) for entry in await handle.history()]
+        attempts = (await handle.job()).attempts
+    assert [happened for happened, _ in told] == ["enqueued", "claimed", "released", "claimed", "succeeded"]
+    assert told[2][1] == "the claim took longer than the lease"
+    assert (runs, attempts) == ([2], 1)
+    assert handle.id not in {event.job.id for event in heard.all(JobFenced)}
+
+
 async def test_a_job_of_a_worker_that_died_is_rescued_and_its_late_result_refused(app: Windlass) -> None:
     @app.job
     async def work() -> str:

@@ -38,9 +38,10 @@ class Claiming:
         slots: Slots,
         hub: Hub,
         start: Callable[[Running], None],
+        hand_back: Callable[[Running, str], None],
     ) -> None:
         self._store, self._config, self._registry, self._slots = store, config, registry, slots
-        self._start, self._hub = start, hub
+        self._start, self._hand_back, self._hub = start, hand_back, hub
         self._steady = Steady(hub, "claim")
         self.wake = asyncio.Event()
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
@@ -93,12 +94,17 @@ class Claiming:
 
     def _begin(self, jobs: list[Job], before: float) -> None:
         valid_until = before + self._config.lease.total_seconds()
+        # The answer came when the fence would already stop them: while the store failed over, or this process stood still.
+        late = time.monotonic() > valid_until - self._config.fence.total_seconds()
         get = self._registry.get
         for job in jobs:
             self._give_up_earlier(job)
             running = Running(job, get(job.type), valid_until)
             self._slots.take(running)
-            self._start(running)
+            if late:
+                self._hand_back(running, "the claim took longer than the lease")
+            else:
+                self._start(running)
 
     def _give_up_earlier(self, job: Job) -> None:
         # After a pause of this process its own lease may have been rescued, and the same job claimed here again.

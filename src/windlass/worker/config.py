@@ -72,6 +72,11 @@ class WorkerConfig:
             )
         return WorkerConfig(**told)
 
+    @property
+    def fence(self) -> timedelta:
+        """How long before the end of a lease its job is given up, so that its handler has stopped when others may."""
+        return self.lease / 10
+
     def __post_init__(self) -> None:
         """Refuse settings under which leases could not hold."""
         if not 1 <= self.concurrency <= _MOST_SLOTS:

@@ -137,8 +137,7 @@ class Leasing:
         return True
 
     def _fence(self) -> None:
-        # A tenth of the lease, so that the handler is told before the store's clock lets anyone else have the job.
-        margin = self._config.lease.total_seconds() / 10
+        margin = self._config.fence.total_seconds()
         now = time.monotonic()
         for one in list(self._slots.running.values()):
             if now > one.valid_until - margin and one.reason not in _GIVEN_UP:

@@ -154,7 +154,7 @@ class Worker:
         self._slots = Slots(config)
         self._deadlines = Deadlines(self._slots)
         self._settling = Settling(store, self._slots, hub)
-        self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start)
+        self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start, self._hand_back_unrun)
         self._leasing = Leasing(store, config, self._slots, hub, self._describe)
         wake = self._claiming.wake.set
         self._promoting = Promoting(store, hub, poll, wake)
@@ -209,16 +209,19 @@ class Worker:
 
     def _start(self, running: Running) -> None:
         if self._claiming.stopping:
-            # Claimed by a call that was under way when the stop came: hand it back unrun.
-            running.ended = True
-            self._slots.release(running)
-            self._settling.put(running, Released("the worker was stopping when it claimed the job"))
+            # Claimed by a call that was under way when the stop came.
+            self._hand_back_unrun(running, "the worker was stopping when it claimed the job")
             return
         self.started += 1
         if running.declaration.mode != "process":
             self._deadlines.begin(running)
         task = self._loop.create_task(self._run_one(running))
         self._tasks[task] = running
+
+    def _hand_back_unrun(self, running: Running, why: str) -> None:
+        running.ended = True
+        self._slots.release(running)
+        self._settling.put(running, Released(why))
 
     async def _run_one(self, running: Running) -> None:
         try:

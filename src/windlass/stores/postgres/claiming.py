@@ -3,12 +3,16 @@
 One statement finds the first jobs of every queue asked for, locks them, passing over what others have locked, and
 leases them. It stops before the first job that needs a slot or a running key. Those are taken in a transaction of their
 own, in which the locks of their lines are held, so that nobody else counts or takes the same slots.
+
+While some old snapshot keeps all that was claimed since from being cleared away, every look has to step over it. Once
+that is seen to be slow, claims look from where the last one ended (`Marks`), and only now and then from the beginning.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +33,8 @@ from windlass.stores.postgres.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from windlass.core.job import Job
     from windlass.stores.contract import Want
@@ -38,6 +43,11 @@ if TYPE_CHECKING:
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 _PAGE = 100  # jobs looked at once while some of them are put aside
 _WIDEST = 64  # how many times more jobs are looked at than wanted, while rivals are at the same ones
+_LOWEST = -(2**31)  # sorts before every priority
+_SLOW = 0.005  # seconds: looking for jobs takes a tenth of it unless there is much to step over
+_SHARE = 10  # how many times longer than it took, the next look from the beginning is put off,
+_LONGEST = 1.0  # but never longer than so many seconds
+_LOOK_AGAIN = 0.02  # seconds between looks from the marks while one from the beginning is put off
 _TRIES = 20  # how often a claim that rivals left with too little looks again
 
 GATED = "(j.limit_key IS NOT NULL OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key))"
@@ -62,16 +72,25 @@ LEASE = f"""
 # Rows are reached by where they lie, not by id once more. One that was changed since it was seen lies elsewhere and is
 # passed over. The status is tested in words that no index is made for, so that none looks like a better way.
 CLAIM = f"""
-WITH {CLOCK}, {WANTED}, seen AS MATERIALIZED (
-    SELECT first.at FROM wanted CROSS JOIN LATERAL (
+WITH {CLOCK}, {WANTED}, marks AS MATERIALIZED (
+    SELECT wanted.name, wanted.most, coalesce(mark.priority, {_LOWEST}) AS priority,
+        coalesce(mark.run_at, '-infinity') AS run_at, coalesce(mark.id, '') AS id
+    FROM wanted LEFT JOIN unnest($9::text[], $10::int[], $11::timestamptz[], $12::text[])
+        AS mark (name, priority, run_at, id) ON mark.name = wanted.name
+), seen AS MATERIALIZED (
+    SELECT first.at FROM marks CROSS JOIN LATERAL (
         SELECT j.ctid AS at, j.priority, j.run_at, j.id FROM windlass_jobs AS j
-        WHERE j.status = 'queued' AND j.queue = wanted.name AND j.type = ANY ($3::text[])
-        ORDER BY j.priority, j.run_at, j.id LIMIT least(wanted.most, $4::int) * $5::int
+        WHERE j.status = 'queued' AND j.queue = marks.name AND j.type = ANY ($3::text[])
+            AND (j.priority, j.run_at, j.id) > (marks.priority, marks.run_at, marks.id)
+        ORDER BY j.priority, j.run_at, j.id LIMIT least(marks.most, $4::int) * $5::int
     ) AS first
     ORDER BY first.priority, first.run_at, first.id LIMIT $4::int * $5::int
+), looked AS MATERIALIZED (
+    SELECT array_agg(at) AS them, count(*) AS n,
+        extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS seconds FROM seen
 ), locked AS MATERIALIZED (
     SELECT j.ctid AS at, j.queue, j.priority, j.run_at, j.id, {GATED} AS gated FROM windlass_jobs AS j
-    WHERE j.ctid = ANY (ARRAY(SELECT at FROM seen)) AND j.status || '' = 'queued'
+    WHERE j.ctid = ANY ((SELECT them FROM looked)::tid[]) AND j.status || '' = 'queued'
     ORDER BY j.priority, j.run_at, j.id LIMIT $4::int FOR UPDATE SKIP LOCKED
 ), ranked AS MATERIALIZED (
     SELECT at, most, row_number() OVER (PARTITION BY queue ORDER BY priority, run_at, id) AS place,
@@ -83,12 +102,59 @@ WITH {CLOCK}, {WANTED}, seen AS MATERIALIZED (
     WHERE j.ctid = ANY (ARRAY(SELECT at FROM ranked WHERE place <= most AND NOT behind)) AND j.status || '' = 'queued'
     RETURNING {COLUMNS}
 ), found AS (
-    SELECT (SELECT count(*) FROM seen) AS seen, count(*) AS locked, coalesce(bool_or(gated), false) AS gated FROM locked
+    SELECT count(*) AS locked, coalesce(bool_or(gated), false) AS gated FROM locked
 )
-SELECT found.seen, found.locked, found.gated, leased.* FROM found LEFT JOIN leased ON true
+SELECT looked.n, looked.seconds, found.locked, found.gated, leased.*
+FROM looked CROSS JOIN found LEFT JOIN leased ON true
 """  # noqa: S608  # made of constants
-_FOUND = 3  # columns before the job's own
+_FOUND = 4  # columns before the job's own
 _ORDER = tuple(NAMES.index(name) for name in ("priority", "run_at", "id"))
+
+
+class Marks:
+    """How far each queue was seen to be empty; in use only after a look from the beginning that was slow.
+
+    A job that is queued again, or a new one of higher priority, lies before its queue's mark. So a look from the
+    beginning is due soon: within a second at most, and sooner the faster the last one was.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, datetime, str]] = {}
+        self._types: frozenset[str] = frozenset()
+        self._slow = False
+        self._due = 0.0
+
+    def due(self, types: frozenset[str]) -> float:
+        """Seconds until the next look from the beginning."""
+        if types != self._types:  # there may be jobs of other types before the marks
+            self.forget()
+            self._types = types
+        return max(0.0, self._due - time.monotonic()) if self._slow and self._last else 0.0
+
+    def asked(self) -> tuple[Any, ...]:
+        """The last values of a statement that looks from the marks."""
+        marks = self._last.values()
+        return list(self._last), *([mark[part] for mark in marks] for part in range(3))
+
+    def looked(self, seconds: float) -> None:
+        """Learn how long a look from the beginning took."""
+        self._slow = seconds > _SLOW
+        self._due = time.monotonic() + min(seconds * _SHARE, _LONGEST)
+        self._last.clear()
+
+    def passed(self, jobs: Iterable[Job]) -> None:
+        """Everything up to these has been taken, by this claim or others."""
+        if self._slow:
+            for job in jobs:
+                here = (job.priority, job.run_at, job.id)
+                self._last[job.queue] = max(here, self._last.get(job.queue, here))
+
+    def forget(self) -> None:
+        """Look from the beginning next time."""
+        self._last.clear()
+
+
+_FROM_THE_BEGINNING: tuple[Any, ...] = ([], [], [], [])
 
 
 class Claiming:
@@ -97,27 +163,51 @@ class Claiming:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._wide = 1
+        self._marks = Marks()
 
     async def claim(self, want: Want) -> list[Job]:
         """At most `want.n` jobs, first by priority, then time, then id."""
         one = _Claim(want)
-        for _ in range(_TRIES):
-            rows = await self._link.once(CLAIM, *one.asked(self._wide), *_lease(want))
-            seen, locked, gated = rows[0][:_FOUND]
-            one.take(job_of(row[_FOUND:]) for row in rows if row[_FOUND] is not None)
-            if gated and one.room > 0:
-                gate = await self._claim_gated(one)
-                if gate.blocked >= _MOST_BLOCKED or one.room <= 0:
-                    break
-                if gate.busy:
-                    await asyncio.sleep(random.uniform(0, 0.01))
-            elif one.room <= 0 or locked >= min(seen, one.asked_for):
-                self._wide = max(1, self._wide // 2)
+        while due := self._marks.due(want.types):
+            await self._look(one, whole_way=False)
+            if one.room <= 0:
                 break
-            else:
-                self._wide = min(self._wide * 4, _WIDEST)
-                await asyncio.sleep(random.uniform(0, 0.005))
+            if one.taken:
+                # Maybe not all there is: whoever wants more is woken when that can be known.
+                asyncio.get_running_loop().call_later(due, self._link.look_again)
+                break
+            # That there is nothing is only said after a look from the beginning.
+            await asyncio.sleep(min(due, _LOOK_AGAIN))
+        else:
+            for _ in range(_TRIES):
+                if await self._look(one, whole_way=True):
+                    break
         return sorted(one.taken, key=_in_order)
+
+    async def _look(self, one: _Claim, *, whole_way: bool) -> bool:
+        """Take what one statement finds; returns whether that is all there is, or enough."""
+        marks = _FROM_THE_BEGINNING if whole_way else self._marks.asked()
+        rows = await self._link.once(CLAIM, *one.asked(self._wide), *_lease(one.want), *marks)
+        seen, seconds, locked, gated = rows[0][:_FOUND]
+        jobs = [job_of(row[_FOUND:]) for row in rows if row[_FOUND] is not None]
+        one.take(jobs)
+        if whole_way:
+            self._marks.looked(seconds)
+        self._marks.passed(jobs)
+        if gated and one.room > 0:
+            self._marks.forget()  # those before the marks may have been left for want of a slot
+            gate = await self._claim_gated(one)
+            if gate.blocked >= _MOST_BLOCKED or one.room <= 0:
+                return True
+            if gate.busy:
+                await asyncio.sleep(random.uniform(0, 0.01))
+            return False
+        if one.room <= 0 or locked >= min(seen, one.asked_for):
+            self._wide = max(1, self._wide // 2)
+            return True
+        self._wide = min(self._wide * 4, _WIDEST)
+        await asyncio.sleep(random.uniform(0, 0.005))
+        return False
 
     async def _claim_gated(self, one: _Claim) -> _Gate:
         """Take what needs a slot or a key."""

@@ -95,6 +95,10 @@ def _nobody(_: Iterable[str]) -> None:
     return
 
 
+def _nothing() -> None:
+    return
+
+
 class Link:
     """One opened store: its connections, and what was learnt of the server. Belongs to the loop that opened it."""
 
@@ -107,6 +111,8 @@ class Link:
         self.read_only = False
         self.changed: Callable[[Iterable[str]], None] = _nobody
         """told after every change, with the queues that have something new"""
+        self.look_again: Callable[[], None] = _nothing
+        """wakes whoever waits for jobs here, and nobody elsewhere"""
         self._pids: dict[Connection, int] = {}
         self._open = False
         self._idle: list[Connection] = []

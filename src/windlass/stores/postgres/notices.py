@@ -68,12 +68,13 @@ class PostgresNotices(Room):
 
     def tell(self, queues: Iterable[str]) -> None:
         """Wake every listener here at once, and those elsewhere soon."""
-        self._ring()
+        self.ring()
         self._told.update(queues or ("",))
         if self._teller is None or self._teller.done():
             self._teller = asyncio.create_task(self._send(), name="windlass-postgres-notify")
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Wake every listener here."""
         for listener in tuple(self._listeners):
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
                 listener[0].call_soon_threadsafe(self._wake, listener)
@@ -127,7 +128,7 @@ class PostgresNotices(Room):
                 if await self._follow():
                     pause = _FIRST_PAUSE
             self._healthy = False
-            self._ring()  # something may have been missed
+            self.ring()  # something may have been missed
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -143,7 +144,7 @@ class PostgresNotices(Room):
             while not lost.is_set() and await self._probe():
                 if not self._healthy:
                     self._healthy = worked = True
-                    self._ring()
+                    self.ring()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_PROBE):
                         await lost.wait()
@@ -171,4 +172,4 @@ class PostgresNotices(Room):
         if probe is not None:
             probe.set()
         elif not self.link.is_own(pid):  # what this store changed has rung already
-            self._ring()
+            self.ring()

@@ -89,7 +89,7 @@ class PostgresStore(Room):
     async def open(self, *, migrate: bool = True) -> None:
         """Connect, and make the tables unless told not to."""
         await self.link.start()
-        self.link.changed = self.notices.tell
+        self.link.changed, self.link.look_again = self.notices.tell, self.notices.ring
         try:
             [(self._durable,)] = await self.link.fetch(DURABLE)
             await (self.schema.migrate() if migrate else self.schema.learn())
