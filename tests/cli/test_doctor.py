@@ -5,6 +5,7 @@ from datetime import timedelta
 from tests.cli.support import Shop
 from tests.support.drafts import draft, want
 from windlass import Windlass
+from windlass.cli.doctoring import snapshots
 from windlass.stores.contract import WorkerInfo
 
 
@@ -56,6 +57,16 @@ def test_running_jobs_within_their_lease_pass(shop: Shop) -> None:
 
     shop.ask(claim)
     assert levels(shop)["leases"] == "PASS"
+
+
+def test_a_transaction_open_for_more_than_a_minute_is_warned_of() -> None:
+    assert list(snapshots({})) == []
+    assert list(snapshots({"oldest_snapshot_seconds": 60})) == []
+    [found] = snapshots({"oldest_snapshot_seconds": 150})
+    assert found.level == "WARN"
+    assert "open for 2 m 30 s" in found.found
+    assert found.fix is not None
+    assert "pg_stat_activity" in found.fix
 
 
 def test_a_store_that_is_not_there_fails(shop: Shop) -> None:

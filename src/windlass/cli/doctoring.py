@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,7 +19,7 @@ from windlass.core.errors import WindlassError
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from windlass.app import Windlass
     from windlass.core.job import Job
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 _SKEW = timedelta(seconds=2)
+_OLD = timedelta(seconds=60)
+_PUSH_WITHIN = 3.0
 _MOST_LOOKED_AT = 1_000
 _LATE = timedelta(seconds=15)
 """an expired lease older than this should have been rescued by any live worker"""
@@ -82,7 +85,9 @@ async def examine(desk: Desk) -> AsyncIterator[Check]:
     yield await _schema(desk)
     for check in _abilities(desk):
         yield check
-    async for check in _integrity(desk):
+    yield await _notices(desk)
+    health = await desk.store.health()
+    for check in (*integrity(health), *snapshots(health)):
         yield check
     workers = [one for one in await desk.store.workers.list() if is_alive(one, now)]
     yield await _workers(desk, workers, now)
@@ -123,26 +128,53 @@ def _abilities(desk: Desk) -> Iterator[Check]:
     for warning in able.warnings:
         said, _, fix = warning.rpartition(": ")
         yield Check(WARN, "store", said or warning, fix if said else "see the documentation of this store")
-    if not able.push:
-        yield Check(
+
+
+async def _notices(desk: Desk) -> Check:
+    if (await desk.store.health()).get("pooler"):
+        return Check(
+            WARN,
+            "notices",
+            "no notice passes the connection pooler: workers find new jobs by polling, every second",
+            "give workers a URL of the server itself",
+        )
+    if not desk.store.capabilities.push:
+        return Check(
             WARN,
             "notices",
             "this store cannot push: workers find new jobs by polling",
             "a shorter --poll, if 1 s is too long",
         )
-    elif desk.store.notices.healthy:
-        yield Check(PASS, "notices", "changes arrive by push")
-    else:
-        yield Check(
-            WARN, "notices", "push is down: workers poll", "see the store's log; windlass re-opens it by itself"
-        )
+    # Whether they arrive is known only to who listens.
+    async with desk.store.notices.subscribe(lambda: None):
+        waited = time.monotonic() + _PUSH_WITHIN
+        while not desk.store.notices.healthy and time.monotonic() < waited:
+            await asyncio.sleep(0.02)
+        healthy = desk.store.notices.healthy
+    if healthy:
+        return Check(PASS, "notices", "changes arrive by push")
+    return Check(WARN, "notices", "push is down: workers poll", "see the store's log; windlass re-opens it by itself")
 
 
-async def _integrity(desk: Desk) -> AsyncIterator[Check]:
-    found = (await desk.store.health()).get("integrity")
+def integrity(health: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether the store's own data are whole, where it can tell."""
+    found = health.get("integrity")
     if found is not None:
         good = found == "ok"
         yield Check(PASS if good else FAIL, "integrity", str(found), None if good else "restore the file from a backup")
+
+
+def snapshots(health: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether an old transaction keeps the store from clearing away what is done, where there are such."""
+    seconds = health.get("oldest_snapshot_seconds")
+    if seconds is not None and seconds > _OLD.total_seconds():
+        yield Check(
+            WARN,
+            "snapshots",
+            f"a transaction has been open for {span(timedelta(seconds=seconds))}: nothing that was done since can be"
+            " cleared away, and claims become slower",
+            "find it in pg_stat_activity by xact_start, and end it; idle_in_transaction_session_timeout prevents it",
+        )
 
 
 async def _workers(desk: Desk, workers: list[WorkerInfo], now: datetime) -> Check:

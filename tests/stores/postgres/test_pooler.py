@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -31,7 +33,7 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sb
 def pooler() -> Iterator[str]:
     """The tests' server through PgBouncer in transaction mode, with so few connections that they are shared."""
     if PGBOUNCER is None:
-        pytest.skip("no pgbouncer here")
+        pytest.skip("no pgbouncer here: script/setup tests installs it as root on Debian and its kin")
     server = postgres_url()
     home, [port] = new_home("pgbouncer"), free_ports(1)
     node = Node(name="pgbouncer", port=port, home=home, command=[], ready=listens)
@@ -132,3 +134,20 @@ async def test_a_transaction_through_a_pooler_carries_an_enqueue(
     with psycopg.connect(pooler, prepare_threshold=None) as db:
         assert pooled.jobs.insert_now([one], db) == [Created(one.id)]
     assert await status(store, one.id) is Status.QUEUED
+
+
+async def test_doctor_says_that_notices_do_not_pass_the_pooler(
+    pooled: PostgresStore, pooler: str, place: PostgresPlace
+) -> None:
+    assert await pooled.schema.version()
+    assert "no notice passes the connection pooler" in await notices_told(f"{pooler}?schema={place.schema}")
+    assert await notices_told(f"{place.url}?schema={place.schema}") == "changes arrive by push"
+
+
+async def notices_told(url: str) -> str:
+    doctor = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "windlass", "--store", url, "doctor", "--json"), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await doctor.communicate()
+    [found] = [one["found"] for one in map(json.loads, out.splitlines()) if one["check"] == "notices"]
+    return str(found)

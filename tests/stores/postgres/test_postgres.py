@@ -258,3 +258,14 @@ async def test_an_open_transaction_with_a_key_does_not_hold_up_a_claim(
         async with asyncio.timeout(2):
             assert len(await store.jobs.claim(want())) == 1
     await db.close()
+
+
+async def test_health_tells_the_age_of_the_oldest_snapshot(store: PostgresStore, place: PostgresPlace) -> None:
+    async with place.transaction() as held:
+        assert isinstance(held.tx, asyncpg.Connection)
+        await held.tx.execute("SELECT pg_current_xact_id()")
+
+        async def aged() -> bool:
+            return ((await store.health())["oldest_snapshot_seconds"] or 0) >= 1
+
+        await until(aged, "the open transaction to be a second old")

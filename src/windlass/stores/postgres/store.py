@@ -43,7 +43,8 @@ SELECT current_setting('server_version'), pg_total_relation_size(to_regclass($1:
     (SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1::text)),
     (SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1::text)),
     (SELECT extract(epoch FROM max(statement_timestamp() - xact_start))::bigint FROM pg_stat_activity
-        WHERE datname = current_database() AND backend_xmin IS NOT NULL)
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL))
 """
 
 
