@@ -90,7 +90,7 @@ class PostgresGround:
         db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self._url)
         try:
             async with db.transaction(isolation="repeatable_read"):
-                await db.fetch(f'SELECT FROM "{self.schema(name)}".windlass_jobs LIMIT 1')  # noqa: S608  # names that this file made
+                await db.fetch(f'SELECT FROM "{self.schema(name)}".windlass_jobs LIMIT 1')  # names that this file made
                 yield
         finally:
             await db.close()

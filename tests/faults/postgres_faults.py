@@ -82,7 +82,7 @@ class Faults:
     async def old_snapshot(self, schema: str) -> AsyncGenerator[None, None]:
         """A transaction that has looked once and is left open."""
         async with self.connected() as db, db.transaction(isolation="repeatable_read"):
-            await db.fetch(f'SELECT count(*) FROM "{schema}".windlass_jobs')  # noqa: S608  # a name made by the test
+            await db.fetch(f'SELECT count(*) FROM "{schema}".windlass_jobs')  # a name made by the test
             yield
 
     @contextlib.asynccontextmanager
@@ -97,11 +97,11 @@ class Faults:
         """The control: jobs that run are queued again, with no regard to their leases; returns how many."""
         async with self.connected() as db:
             rows = await db.fetch(
-                f"UPDATE \"{schema}\".windlass_jobs SET status = 'queued', worker_id = NULL, lease_expires_at = NULL"  # noqa: S608  # a name made by the test
+                f"UPDATE \"{schema}\".windlass_jobs SET status = 'queued', worker_id = NULL, lease_expires_at = NULL"
                 " WHERE status = 'processing' RETURNING id"
             )
         return len(rows)
 
 
 FREEZE = float(os.environ.get("WINDLASS_TEST_FREEZE_S", "8"))
-"""seconds that the server stands still; longer than a lease. More than the store's own timeout (10) refuses enqueues."""
+"""seconds that the server stands still; longer than a lease. Beyond the store's timeout (10) enqueues are refused"""

@@ -148,7 +148,7 @@ async def _notices(desk: Desk) -> Check:
     # Whether they arrive is known only to who listens.
     async with desk.store.notices.subscribe(lambda: None):
         waited = time.monotonic() + _PUSH_WITHIN
-        while not desk.store.notices.healthy and time.monotonic() < waited:
+        while not desk.store.notices.healthy and time.monotonic() < waited:  # noqa: ASYNC110  # becoming so wakes nobody
             await asyncio.sleep(0.02)
         healthy = desk.store.notices.healthy
     if healthy:

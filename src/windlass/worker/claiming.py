@@ -94,7 +94,7 @@ class Claiming:
 
     def _begin(self, jobs: list[Job], before: float) -> None:
         valid_until = before + self._config.lease.total_seconds()
-        # The answer came when the fence would already stop them: while the store failed over, or this process stood still.
+        # Of an answer that was long under way, as while a store fails over: the fence would stop the jobs at once.
         late = time.monotonic() > valid_until - self._config.fence.total_seconds()
         get = self._registry.get
         for job in jobs:

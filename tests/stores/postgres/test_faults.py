@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,10 +39,10 @@ def faults() -> Iterator[Faults]:
 
 
 @pytest.fixture
-async def schema(faults: Faults) -> AsyncIterator[str]:
+def schema(faults: Faults) -> str:
     faults.thaw()
     faults.start()
-    yield f"faults_{time.time_ns()}"
+    return f"faults_{time.time_ns()}"
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ async def crowded(store: PostgresStore, place: PostgresPlace) -> AsyncIterator[P
     await db.close()
 
 
-async def test_what_lies_before_the_last_claim_is_found_soon_and_nothing_is_said_only_of_nothing(crowded: PostgresStore) -> None:
+async def test_what_lies_before_the_last_claim_is_found_soon_and_nothing_is_said_only_of_nothing(
+    crowded: PostgresStore,
+) -> None:
     plain = await put(crowded, *[draft() for _ in range(20)])
     assert len(await crowded.jobs.claim(want(5))) == 5
     urgent = await put(crowded, draft(priority=-5))

@@ -6,9 +6,11 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 from urllib.parse import urlsplit
 
 import asyncpg
+import psycopg
 import pytest
 
 from tests.contract.invariants import check
@@ -261,9 +263,8 @@ async def test_an_open_transaction_with_a_key_does_not_hold_up_a_claim(
 
 
 async def test_health_tells_the_age_of_the_oldest_snapshot(store: PostgresStore, place: PostgresPlace) -> None:
-    async with place.transaction() as held:
-        assert isinstance(held.tx, asyncpg.Connection)
-        await held.tx.execute("SELECT pg_current_xact_id()")
+    with place.transaction_now() as held:
+        cast("psycopg.Connection[tuple[object, ...]]", held.tx).execute("SELECT pg_current_xact_id()")
 
         async def aged() -> bool:
             return ((await store.health())["oldest_snapshot_seconds"] or 0) >= 1
