@@ -73,7 +73,7 @@ async def test_a_standalone_server_works_by_polling_and_says_so(alone: str) -> N
     await store.open()
     try:
         found = store.capabilities
-        assert (found.transactions, found.push, len(found.warnings)) == (False, False, 2)
+        assert (found.transactions, found.push, len(found.warnings)) == (False, False, 1)
         [id_] = await put(store, draft(unique="k"))
         assert await settle(store, await take(store)) is Verdict.APPLIED
         assert (await get(store, id_)).status is Status.SUCCEEDED
