@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -161,7 +161,7 @@ def fragile() -> Iterator[str]:
 
 
 @contextmanager
-def failing(url: str, commands: list[str], code: int, times: int) -> Iterator[None]:
+def failing(url: str, commands: list[str], code: int, times: int) -> Generator[None]:
     """The next so many commands of windlass fail with this error."""
     client: MongoClient[dict[str, Any]] = MongoClient(url)
     data = {"failCommands": commands, "errorCode": code, "appName": "windlass"}
@@ -211,7 +211,7 @@ async def test_an_end_that_was_written_but_not_known_to_be_durable_is_asked_for_
 
 
 async def test_a_job_that_the_server_shows_twice_is_claimed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = Claiming._ask
+    ask = Claiming._ask  # pyright: ignore[reportPrivateUsage]  # the one place where the server's rows come in
 
     async def twice(self: Claiming, *args: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         queues, rows = await ask(self, *args)
