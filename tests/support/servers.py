@@ -78,7 +78,7 @@ def start_postgres(*args: str, own: bool = False) -> Server:
     return Server(name="postgres", url=url, nodes=[node], home=home).launch()
 
 
-def start_mongo(members: int = 1, *, own: bool = False, cache_gb: float = 0.25) -> Server:
+def start_mongo(members: int = 1, *, own: bool = False, cache_gb: float = 0.25, options: Sequence[str] = ()) -> Server:
     """A MongoDB replica set, so that transactions and change streams work, with its primary elected."""
     if found := borrowed("mongo", own=own or members > 1):
         return found
@@ -87,7 +87,7 @@ def start_mongo(members: int = 1, *, own: bool = False, cache_gb: float = 0.25) 
     for node in nodes:
         node.data.mkdir()
         where = ["--bind_ip", HOST, "--port", str(node.port), "--dbpath", str(node.data)]
-        node.command = [str(mongod), *where, *MONGOD, "--wiredTigerCacheSizeGB", str(cache_gb)]
+        node.command = [str(mongod), *where, *MONGOD, "--wiredTigerCacheSizeGB", str(cache_gb), *options]
     hosts = ",".join(f"{HOST}:{node.port}" for node in nodes)
     url = f"mongodb://{hosts}/windlass?replicaSet=rs0"
     return Server(name="mongo", url=url, nodes=nodes, home=home, settle=lambda: elect(nodes)).launch()

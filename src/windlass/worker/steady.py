@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
-_FIRST, _LONGEST = 0.1, 3.0
+_FIRST, _LONGEST = 0.1, 2.0
 
 
 class Steady:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,14 +15,15 @@ from pymongo import MongoClient
 
 from tests.contract.places import mongo_url
 from tests.contract.steps import get, put, settle, take
-from tests.support.drafts import draft
+from tests.support.drafts import draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, new_home
-from tests.support.servers import listens, program
+from tests.support.servers import listens, program, start_mongo
 from tests.support.until import until
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
 from windlass.core.status import Status
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store, Verdict
+from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Clock
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -71,7 +73,7 @@ async def test_a_standalone_server_works_by_polling_and_says_so(alone: str) -> N
     await store.open()
     try:
         found = store.capabilities
-        assert (found.transactions, found.push, len(found.warnings)) == (False, False, 2)
+        assert (found.transactions, found.push, len(found.warnings)) == (False, False, 1)
         [id_] = await put(store, draft(unique="k"))
         assert await settle(store, await take(store)) is Verdict.APPLIED
         assert (await get(store, id_)).status is Status.SUCCEEDED
@@ -149,6 +151,75 @@ async def test_a_stream_whose_collection_is_dropped_opens_again(store: Store) ->
         await put(other)
         await until(lambda: rings, "a wake-up")
         await other.close()
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[str]:
+    """A replica set of one whose commands can be made to fail."""
+    with start_mongo(own=True, options=("--setParameter", "enableTestCommands=1")) as server:
+        yield server.url
+
+
+@contextmanager
+def failing(url: str, commands: list[str], code: int, times: int) -> Generator[None]:
+    """The next so many commands of windlass fail with this error."""
+    client: MongoClient[dict[str, Any]] = MongoClient(url)
+    data = {"failCommands": commands, "errorCode": code, "appName": "windlass"}
+    with client:
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": times}, data=data)
+        yield
+        client.admin.command("configureFailPoint", "failCommand", mode="off")
+
+
+# ChangeStreamFatalError, ChangeStreamHistoryLost, CappedPositionLost, CursorNotFound, Interrupted
+@pytest.mark.parametrize("code", [280, 286, 136, 43, 11601])
+async def test_a_stream_that_breaks_wakes_everybody_and_opens_again(fragile: str, code: int) -> None:
+    store = store_at(urlsplit(fragile)._replace(path=f"/t{secrets.token_hex(8)}").geturl())
+    other = store.sibling()
+    await store.open()
+    await other.open()
+    rings: list[int] = []
+    async with store.notices.subscribe(lambda: rings.append(1)):
+        await until(lambda: store.notices.healthy, "the stream")
+        rings.clear()
+        # The driver opens the stream again by itself after errors that it thinks will pass: those must fail as well.
+        with failing(fragile, ["getMore", "aggregate"], code, times=3):
+            await until(lambda: rings, "a wake-up, because something may have been missed")
+        await until(lambda: store.notices.healthy, "the stream to be open again")
+        rings.clear()
+        await put(other)
+        await until(lambda: rings, "a wake-up by the new stream")
+    await other.close()
+    await store.close()
+
+
+async def test_an_end_that_was_written_but_not_known_to_be_durable_is_asked_for_again(fragile: str) -> None:
+    store = store_at(urlsplit(fragile)._replace(path=f"/t{secrets.token_hex(8)}").geturl())
+    await store.open()
+    [id_] = await put(store)
+    job = await take(store)
+    client: MongoClient[dict[str, Any]] = MongoClient(fragile)
+    with client:
+        refused = {"failCommands": ["update"], "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}}
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=refused)
+        with pytest.raises(StoreUnavailable, match="majority"):
+            await settle(store, job)
+        client.admin.command("configureFailPoint", "failCommand", mode="off")
+    assert (await get(store, id_)).status is Status.SUCCEEDED
+    assert await settle(store, job) is Verdict.APPLIED
+    await store.close()
+
+
+async def test_a_job_that_the_server_shows_twice_is_claimed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Claiming._ask  # pyright: ignore[reportPrivateUsage]  # the one place where the server's rows come in
+
+    async def twice(self: Claiming, *args: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        queues, rows = await ask(self, *args)
+        return queues, [*rows, *[dict(row) for row in rows]]
+
+    monkeypatch.setattr(Claiming, "_ask", twice)
+    ids = await put(store, draft(), draft(), draft())
+    assert [job.id for job in await store.jobs.claim(want())] == ids
 
 
 def test_the_clock_is_never_ahead_of_the_server_nor_behind_what_it_showed() -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
+from pymongo.write_concern import WriteConcern
 
 from tests.contract.steps import finish, passed, put
 from tests.support.apps import nothing_left
@@ -26,9 +27,9 @@ from windlass.core.status import Status
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Store
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("mongo-plans")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("mongo-plans")]
 
-FINISHED = 50_000
+FINISHED = 1_000_000
 EACH = 50
 """finished jobs of each user, entity and correlation"""
 
@@ -115,7 +116,7 @@ def assert_no_sort(looked: list[Looked]) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with start_mongo() as server:
+    with start_mongo(cache_gb=1) as server:
         yield server
 
 
@@ -140,12 +141,12 @@ async def opened(server: Server, name: str) -> AsyncGenerator[Store, None]:
 
 def multiply(database: Database[dict[str, Any]], job_id: str) -> None:
     """Copy a finished job, as the store wrote it, many times."""
-    jobs = database.get_collection("windlass_jobs")
+    jobs = database.get_collection("windlass_jobs", write_concern=WriteConcern(w=1))
     model = jobs.find_one({"_id": job_id})
     assert model is not None
-    for start in range(0, FINISHED, 1000):
+    for start in range(0, FINISHED, 10_000):
         copies: list[dict[str, Any]] = []
-        for number in range(start, start + 1000):
+        for number in range(start, start + 10_000):
             group = str(number // EACH)
             of = {"user_id": f"u{group}", "entity_id": group, "correlation_id": group}
             assert of.keys() <= model.keys()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bson import ObjectId
 from pymongo import UpdateMany
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
@@ -47,6 +47,15 @@ class Claiming:
     async def claim(self, want: Want) -> list[Job]:
         """At most `want.n` jobs, first by priority, then time, then id."""
         one = _Claim(self._link, want)
+        try:
+            await self._fill(one, want)
+        except PyMongoError:
+            if not one.taken:
+                raise
+            # What is leased already must run; the next claim tells of the trouble, if it lasts.
+        return [job_of(doc) for doc in sorted(one.taken, key=_order)]
+
+    async def _fill(self, one: _Claim, want: Want) -> None:
         page, tries = max(1, want.n), 0
         while one.room > 0 and one.blocked < _MOST_BLOCKED:
             skip = random.randrange(_SPREAD) * page if self._contested else 0
@@ -61,7 +70,6 @@ class Claiming:
                 tries += 1
             elif not more:
                 break
-        return [job_of(doc) for doc in sorted(one.taken, key=_order)]
 
     async def _read(self, want: Want, page: int, skip: int) -> tuple[list[Doc], list[str], datetime]:
         """The first jobs of each queue after those skipped, the queues that may be claimed from, and the time."""
@@ -121,8 +129,10 @@ class _Claim:
     async def wave(self, rows: list[Doc], names: list[str], now: datetime) -> tuple[bool, int]:
         """Take what can be taken of these; returns whether there may be more, and how many rivals took first."""
         lines: dict[str, deque[Doc]] = {name: deque() for name in names}
-        for row in rows:
-            if row["queue"] in lines:
+        # A cursor may show a document twice, as others move it while it reads; one claim leases a job once.
+        taken = {doc["_id"] for doc in self.taken}
+        for row in {row["_id"]: row for row in rows}.values():
+            if row["queue"] in lines and row["_id"] not in taken:
                 lines[row["queue"]].append(row)
         self._picked, self._blocks = [], {}
         await self._look_at_gates(rows)

@@ -72,7 +72,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
         parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, documents(some, now, extra)))
-        made = set().union(*parts)
+        made = {job_id for part in parts for job_id in part}
         extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
         for draft in drafts:
@@ -280,9 +280,9 @@ def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) 
             doc["unique_running"] = draft.unique_running
         if draft.idempotency_key is not None:
             doc["idempotency_key"] = draft.idempotency_key
-            if options.idempotency_window is not None:
+            if draft.options.idempotency_window is not None:
                 doc["idempotent"] = draft.idempotency_key
-                doc["idempotent_until"] = now + whole(options.idempotency_window)
+                doc["idempotent_until"] = now + whole(draft.options.idempotency_window)
         if draft.limit_key is not None:
             doc["limit_key"], doc["limit_n"] = draft.limit_key, draft.limit
         made.append(doc)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _REPLICATED = "majority and journal: an acknowledged write survives a crash of the process and the loss of the primary"
 _ALONE = "journal on one server: an acknowledged write survives a crash of the process, but not the loss of the server"
-_IN_THE_MAKING = (
-    "the MongoDB store is in the making: it passes the contract suite, but is not yet as fast as it should be,"
-    " nor proven through every failover"
-)
 _WARNING = (
     "standalone server: no transactions, no change streams (workers poll), no retried writes; start mongod with"
     " --replSet, even with one member"
@@ -60,7 +56,7 @@ class MongoStore(Room):
             transactions=not alone,
             push=not alone,
             durability=_ALONE if alone else _REPLICATED,
-            warnings=(_IN_THE_MAKING, _WARNING) if alone else (_IN_THE_MAKING,),
+            warnings=(_WARNING,) if alone else (),
         )
 
     @guarded
