@@ -159,7 +159,7 @@ class Trial:
                     self._note(**json.loads(text))
         return self._runs
 
-    def _note(self, *, what: str, id: str, token: int, pid: int, at: float) -> None:  # the line's own name
+    def _note(self, *, what: str, id: str, token: int, pid: int, at: float) -> None:
         key = (id, token, pid)
         if what == "begin":
             self._latest[key] = Run(*key, at)
