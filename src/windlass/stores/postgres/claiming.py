@@ -164,6 +164,7 @@ class Claiming:
         self._link = link
         self._wide = 1
         self._marks = Marks()
+        self._again = 0.0
 
     async def claim(self, want: Want) -> list[Job]:
         """At most `want.n` jobs, first by priority, then time, then id."""
@@ -173,8 +174,7 @@ class Claiming:
             if one.room <= 0:
                 break
             if one.taken:
-                # Maybe not all there is: whoever wants more is woken when that can be known.
-                asyncio.get_running_loop().call_later(due, self._link.look_again)
+                self._look_again_in(due)
                 break
             # That there is nothing is only said after a look from the beginning.
             await asyncio.sleep(min(due, _LOOK_AGAIN))
@@ -183,6 +183,13 @@ class Claiming:
                 if await self._look(one, whole_way=True):
                     break
         return sorted(one.taken, key=_in_order)
+
+    def _look_again_in(self, seconds: float) -> None:
+        """Maybe that was not all there is: whoever wants more is woken when it can be known."""
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._again:
+            self._again = loop.time() + seconds
+            loop.call_later(seconds, self._link.look_again)
 
     async def _look(self, one: _Claim, *, whole_way: bool) -> bool:
         """Take what one statement finds; returns whether that is all there is, or enough."""
