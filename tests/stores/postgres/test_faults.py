@@ -32,7 +32,8 @@ AHEAD = 60_000
 @pytest.fixture(scope="module")
 def faults() -> Iterator[Faults]:
     # What was written without waiting for the disk must not get there by chance, or the control cannot bite.
-    with start_postgres("-c", "wal_writer_delay=10s", own=True) as server:
+    late = ("-c", "wal_writer_delay=10s", "-c", "wal_writer_flush_after=1GB")
+    with start_postgres(*late, own=True) as server:
         found = Faults(server)
         yield found
         found.thaw()
