@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.places import STORES, PostgresPlace, postgres
+from tests.contract.places import PostgresPlace, postgres
 from windlass.stores.postgres.store import PostgresStore
-
-collect_ignore_glob = [] if "postgres" in STORES else ["test_*.py"]
 
 
 @pytest.fixture

@@ -23,10 +23,6 @@ _DURABILITY = {
     True: "synchronous_commit: an acknowledged write survives a crash of the process and of the server",
     False: "synchronous_commit is off: the last acknowledged writes may be lost when the server crashes",
 }
-_IN_THE_MAKING = (
-    "the PostgreSQL store is in the making: it passes the contract suite, but is not yet proven through every fault of"
-    " a server"
-)
 _POOLED = (
     "a connection pooler stands between: notices do not pass it, so workers poll, and every statement takes more round"
     " trips: give windlass a URL of the server itself"
@@ -73,7 +69,6 @@ class PostgresStore(Room):
     def capabilities(self) -> Capabilities:
         """What it can do and what it risks."""
         warnings = (
-            (_IN_THE_MAKING, True),
             (_POOLED, self.link.pooled),
             (_READ_ONLY, self.link.read_only),
             (_UNSAFE, not self._durable),
