@@ -166,8 +166,9 @@ async def test_only_what_waited_for_the_disk_survives_a_crash(
 ) -> None:
     """The control enqueues with synchronous_commit off, and must be found to have lost jobs."""
     url = trial.url if durable else f"{trial.url}&synchronous_commit=off"
+    async with Windlass(trial.url) as client:
+        await trial.fill(client, 1, 0)  # so that the tables themselves are durable
     async with Windlass(url) as client:
-        await trial.fill(client, 1, 0)
         async with trial.producing(client, producers=4, pause=0.005, seconds=0):
             await asyncio.sleep(1)
             await kill(faults)
