@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.making import a_job
 from windlass.core.context import MOST_PROGRESS, Ctx, enter
-from windlass.core.errors import SettingsError, WindlassError
+from windlass.core.errors import SettingsError, TransactionRefused, WindlassError
 from windlass.core.job import LONGEST_NOTE, Progress
 from windlass.core.signals import Cancel
 
@@ -108,3 +108,31 @@ def test_inside_a_running_job_its_context_is_at_hand() -> None:
     one, other = a_ctx(), a_ctx()
     assert contextvars.Context().run(running, one) is one
     assert contextvars.Context().run(running, other) is other
+
+
+class Ends:
+    """Keeps what it was told to end, and how."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, object, Any]] = []
+
+    async def later(self, tx: object, result: Any) -> None:
+        self.told.append(("later", tx, result))
+
+    def now(self, tx: object, result: Any) -> None:
+        self.told.append(("now", tx, result))
+
+
+async def test_a_job_can_be_completed_in_a_transaction_of_its_handler() -> None:
+    ends = Ends()
+    ctx = Ctx(a_job(), [].append, lambda: False, ends)
+    await ctx.complete_in("a transaction", 7)
+    ctx.complete_in_now("another")
+    assert ends.told == [("later", "a transaction", 7), ("now", "another", None)]
+
+
+async def test_without_a_store_at_hand_there_is_nothing_to_complete_in() -> None:
+    with pytest.raises(TransactionRefused, match=r"end by returning"):
+        await a_ctx().complete_in("a transaction")
+    with pytest.raises(TransactionRefused, match=r"end by returning"):
+        a_ctx().complete_in_now("a transaction")

@@ -184,7 +184,9 @@ class Link:
             return AsyncMongoClient(
                 self.place.url,
                 appname="windlass",
-                timeoutMS=limit,
+                # Half of it for each try: one that meets a member which has just frozen, while it connects, is not
+                # ended by anything else, and must leave time for another.
+                timeoutMS=max(1, limit // 2),
                 serverSelectionTimeoutMS=limit,
                 # A primary that is frozen or cut off says nothing at all: it counts as gone when it has not answered a
                 # question for the sum of these two, and calls that wait for it are then made to the new one.
@@ -233,8 +235,9 @@ class Link:
         while True:
             try:
                 return await write()
-            except AutoReconnect as error:
-                if time.monotonic() > deadline or isinstance(error, ServerSelectionTimeoutError):
+            except PyMongoError as error:
+                passing = isinstance(error, AutoReconnect) or error.timeout
+                if not passing or time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(random.uniform(0.02, 0.1))
 
