@@ -38,6 +38,8 @@ from windlass.core.errors import SettingsError, StoreError, StoreUnavailable
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Value: TypeAlias = str | bytes | int
+Client: TypeAlias = Any
+"""redis.asyncio.Redis: half of its methods have no types"""
 Answer: TypeAlias = Any
 """what a script returned: bytes, numbers and lists of them"""
 
@@ -88,14 +90,15 @@ class Link:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.prefix = f"{{{place.namespace}}}:"
-        self._client: Redis | None = None
+        self._client: Client | None = None
         self._room = asyncio.Semaphore(_MOST)
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def connect(self) -> Redis:
+    def connect(self) -> Client:
         """A client of its own, not yet connected."""
+        driver: Client = Redis
         try:
-            return Redis.from_url(
+            return driver.from_url(
                 self.place.url,
                 socket_connect_timeout=min(_CONNECT, self.place.timeout),
                 # The driver must not repeat by itself: what may be repeated is said here, and how often.
@@ -117,7 +120,7 @@ class Link:
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.aclose()
 
-    def _at_hand(self) -> Redis:
+    def _at_hand(self) -> Client:
         if self._client is None:
             raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
         if self._loop is not asyncio.get_running_loop():
@@ -141,14 +144,14 @@ class Link:
         """The same for a script that has to know whether it is asked again, because an answer was lost."""
         return await self._surely(lambda client, again: self._eval(client, name, values(again)))
 
-    async def _eval(self, client: Redis, name: str, values: Sequence[Value]) -> Answer:
+    async def _eval(self, client: Client, name: str, values: Sequence[Value]) -> Answer:
         text, digest = script(name)
         try:
             return await client.execute_command("EVALSHA", digest, 1, self.prefix, *values)
         except NoScriptError:
             return await client.execute_command("EVAL", text, 1, self.prefix, *values)
 
-    async def _surely(self, work: Callable[[Redis, bool], Coroutine[Any, Any, Answer]]) -> Answer:
+    async def _surely(self, work: Callable[[Client, bool], Coroutine[Any, Any, Answer]]) -> Answer:
         """Work until it is done or the time is over, again after every lost connection.
 
         A command that is cancelled or takes too long ends its connection: the driver closes it, so that a late answer

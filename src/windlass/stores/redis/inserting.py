@@ -82,7 +82,6 @@ def draft_values(draft: Draft, groups: Groups) -> list[Value]:
         int(_listed(options)),
         draft.unique_queued or "",
         draft.idempotency_key or "",
-        "",
     ]
 
 
@@ -102,12 +101,11 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
         draft.limit_key or "",
         limit,
         "",
+        options.schedule or "",
+        *_NOTHING_YET,
+        "" if payload else "1",
         *lineage,
         draft.idempotency_key or "",
-        "",
-        "",
-        "",
-        "1",
         payload,
         *tail,
     ]
@@ -116,11 +114,12 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
 
 _UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "", "")
 """attempts, crashes, token, worker, expires_at, started_at, cancel_at, finished_at, duration, wait"""
+_NOTHING_YET = ("", "", "", "1")
+"""progress, result, error, moves"""
 
 
 def _lineage(options: Options) -> list[str]:
     return [
-        options.schedule or "",
         "" if options.tick is None else str(as_ms(options.tick)),
         options.parent_id or "",
         options.user_id or "",

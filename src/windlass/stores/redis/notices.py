@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
@@ -99,7 +99,7 @@ class RedisNotices(Room):
     async def _follow(self) -> bool:
         """Listen until the connection fails; returns whether it ever worked."""
         client = self.link.connect()
-        channel: Any = client.pubsub()
+        channel = client.pubsub()
         worked = False
         try:
             async with asyncio.timeout(self.link.place.timeout):

@@ -4,7 +4,7 @@ Every key begins with `{namespace}:`. The braces make it a hash tag: in a cluste
 node, so that a script may use them together.
 
     j:<id>              one job, its fields in the order of FIELDS between NUL characters; the last is its history
-    x:<id>              its payload, where that is long: moves then do not write it again
+    x:<id>              its payload, where that is long: `apart` then says so, and moves do not write it again
     v:<status|queue|type>   ids of the jobs of one status, queue and type; ids sort by age, so views list newest first
     counts              how many jobs are in each of these lists; a list without jobs is not in it
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
@@ -50,13 +50,57 @@ LONG = 512
 """a payload of more characters than this lies apart"""
 
 FIELDS = (
-    "status run_at queued_at updated_at created_at queue type priority attempts crashes token worker expires_at"
-    " started_at cancel_at finished_at duration wait key key_queued key_running limit_key limit blocked_by schedule"
-    " tick parent user entity entity_id correlation idempotent progress result error moves payload max_attempts"
-    " max_crashes timeout replay_of tags metadata trace history"
-).split()
+    "status",
+    "run_at",
+    "queued_at",
+    "updated_at",
+    "created_at",
+    "queue",
+    "type",
+    "priority",
+    "attempts",
+    "crashes",
+    "token",
+    "worker",
+    "expires_at",
+    "started_at",
+    "cancel_at",
+    "finished_at",
+    "duration",
+    "wait",
+    "key",
+    "key_queued",
+    "key_running",
+    "limit_key",
+    "limit",
+    "blocked_by",
+    "schedule",
+    "progress",
+    "result",
+    "error",
+    "moves",
+    "apart",
+    "tick",
+    "parent",
+    "user",
+    "entity",
+    "entity_id",
+    "correlation",
+    "idempotent",
+    "payload",
+    "max_attempts",
+    "max_crashes",
+    "timeout",
+    "replay_of",
+    "tags",
+    "metadata",
+    "trace",
+    "history",
+)
 """In the order that `job_of` reads them; common.lua numbers the ones that scripts use from 1."""
 PAYLOAD = FIELDS.index("payload")
+APART = FIELDS.index("apart")
+MOVES = FIELDS.index("moves")
 HISTORY = FIELDS.index("history")
 
 CODES = {
@@ -139,15 +183,15 @@ def job_of(id_: str, fields: Sequence[str]) -> Job:
         id_,
         f[6],
         f[5],
-        f[36],
+        f[37],
         STATUSES[f[0]],
         int(f[7]),
         instant(f[1]),
         int(f[8]),
-        int(f[37]),
-        int(f[9]),
         int(f[38]),
-        duration(f[39]) if f[39] else None,
+        int(f[9]),
+        int(f[39]),
+        duration(f[40]) if f[40] else None,
         instant(f[4]),
         instant(f[3]),
         maybe_instant(f[2]),
@@ -156,30 +200,30 @@ def job_of(id_: str, fields: Sequence[str]) -> Job:
         int(f[10]),
         maybe_instant(f[12]),
         maybe_instant(f[13]),
-        f[33] or None,
-        Error(**json.loads(f[34])) if f[34] else None,
-        Progress(**json.loads(f[32])) if f[32] else None,
+        f[26] or None,
+        Error(**json.loads(f[27])) if f[27] else None,
+        Progress(**json.loads(f[25])) if f[25] else None,
         maybe_instant(f[15]),
         int(f[16]) if f[16] else None,
         int(f[17]) if f[17] else None,
         f[18] or None,
         f[19] or None,
         f[20] or None,
-        f[31] or None,
+        f[36] or None,
         f[21] or None,
         int(f[22]) if f[22] else None,
         f[23] or None,
         f[24] or None,
-        maybe_instant(f[25]),
-        f[26] or None,
-        f[40] or None,
-        f[30] or None,
-        f[27] or None,
-        f[28] or None,
-        f[29] or None,
-        tuple(json.loads(f[41])) if f[41] else (),
-        f[42] or None,
+        maybe_instant(f[30]),
+        f[31] or None,
+        f[41] or None,
+        f[35] or None,
+        f[32] or None,
+        f[33] or None,
+        f[34] or None,
+        tuple(json.loads(f[42])) if f[42] else (),
         f[43] or None,
+        f[44] or None,
     )
 
 
@@ -205,7 +249,7 @@ def told(actor: str | None = None, note: str | None = None) -> str:
 def entries_of(fields: Sequence[str]) -> list[Entry]:
     """A job's history, oldest first. The lines are numbered by how many there ever were."""
     lines = fields[HISTORY].split("\n")
-    first = int(fields[FIELDS.index("moves")]) - len(lines) + 1
+    first = int(fields[MOVES]) - len(lines) + 1
     return [_entry(number, line) for number, line in enumerate(lines, first)]
 
 

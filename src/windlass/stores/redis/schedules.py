@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from windlass.stores.redis.connection import Value
 
-_NO_DRAFT: tuple[Value, ...] = ("",) * 8
+_NO_DRAFT: tuple[Value, ...] = ("",) * 7
 TICKS_KEPT = 50
 
 

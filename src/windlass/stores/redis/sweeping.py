@@ -59,7 +59,7 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
     removed = 0
     while True:
         part = min(n - removed, _AT_ONCE)
-        gone = await link.run("prune", [part, *kept])
+        gone: int = await link.run("prune", [part, *kept])
         removed += gone
         if gone < part or removed >= n:
             return removed

@@ -10,6 +10,7 @@ from windlass.core.status import Status
 from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import (
+    APART,
     CODES,
     FIELDS,
     PAYLOAD,
@@ -57,7 +58,7 @@ class RedisViews(Room):
 
     async def _jobs(self, found: Sequence[tuple[str, bytes | None]]) -> list[Job | None]:
         records = [None if value is None else unpacked(value) for _, value in found]
-        apart = [at for at, fields in enumerate(records) if fields is not None and not fields[PAYLOAD]]
+        apart = [at for at, fields in enumerate(records) if fields is not None and fields[APART]]
         for first in range(0, len(apart), _AT_ONCE):
             part = apart[first : first + _AT_ONCE]
             payloads = await self.link.command("MGET", *[self.link.key(f"x:{found[at][0]}") for at in part])
@@ -181,19 +182,17 @@ def _plain(filter_: Filter) -> tuple[str, str, str]:
 
 
 def _matches(filter_: Filter, status: Status, queue: str, type_: str) -> bool:
-    return (
-        filter_.status in (None, status) and filter_.queue in (None, queue) and filter_.type in (None, type_)
-    )
+    return filter_.status in (None, status) and filter_.queue in (None, queue) and filter_.type in (None, type_)
 
 
 def _minutes(minute: int, answer: Any) -> Iterator[Minute]:
     figures: dict[str, dict[str, int]] = defaultdict(dict)
     for named, n in as_pairs(answer):
-        figures[named.decode()[1:]][named.decode()[0]] = int(n)
-    for named, of in figures.items():
-        status, bucket, queue, type_ = named.split(SEP)
-        n, ran, waited = of.get("n", 0), of.get("d", 0), of.get("w", 0)
-        yield Minute(instant(minute), queue, type_, STATUSES[status], int(bucket), n, ran, waited)
+        what, _, of = named.decode().partition(SEP)
+        figures[of][what] = int(n)
+    for of, found in figures.items():
+        bucket, status, queue, type_ = of.split(SEP)
+        yield Minute(instant(minute), queue, type_, STATUSES[status], int(bucket), found["n"], found["d"], found["w"])
 
 
 def _capped(n: int, cap: int) -> Count:

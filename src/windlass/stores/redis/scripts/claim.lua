@@ -6,12 +6,10 @@ local MOST_BLOCKED = 1000
 local function answer(ids)
   local told = {}
   for _, id in ipairs(ids) do
-    local job = job_of(id)
-    local apart = job[PAYLOAD] == '' and redis.call('GET', P .. 'x:' .. id)
-    local at = #told
+    local job, at = job_of(id), #told
     told[at + 1] = id
-    told[at + 2] = joined(job)
-    told[at + 3] = apart or ''
+    told[at + 2] = texts[id] or joined(job)
+    told[at + 3] = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
   end
   return told
 end

@@ -7,16 +7,20 @@ local P = KEYS[1]
 local SEP = '\31'
 local MOST = 1000
 local HISTORY = 100
+local COUNTS, LEASES, DUE = P .. 'counts', P .. 'leases', P .. 'due'
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- The places of a record's fields; records.py has the same list.
+-- The places of a record's fields; records.py has the same list. What moves change stands first and is taken apart in one
+-- step; the rest is left in one piece, REST, at whose end the history grows.
 local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, QUEUE, TYPE, PRIORITY = 1, 2, 3, 4, 5, 6, 7, 8
 local ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT, STARTED_AT, CANCEL_AT, FINISHED_AT = 9, 10, 11, 12, 13, 14, 15, 16
 local DURATION, WAIT, KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, LIMIT, BLOCKED_BY = 17, 18, 19, 20, 21, 22, 23, 24
-local SCHEDULE, TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT = 25, 26, 27, 28, 29, 30, 31, 32
-local PROGRESS, RESULT, ERROR, MOVES, PAYLOAD, LINES = 33, 34, 35, 36, 37, 45
+local SCHEDULE, PROGRESS, RESULT, ERROR, MOVES, APART, REST = 25, 26, 27, 28, 29, 30, 31
+-- Only where a record is taken apart as a whole:
+local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 31, 32, 33, 34, 35, 36, 37, 38
+local PARTS = '^' .. string.rep('(%Z*)%z', REST - 1) .. '(.*)$'
 
 local WAITS = {s = true, q = true, b = true, r = true}
 local ENDED = {d = true, f = true, c = true}
@@ -40,8 +44,16 @@ local function joined(job)
   return table.concat(job, '\0')
 end
 
--- What this call has read and is about to write.
-local jobs, changed = {}, {}
+local function parts_of(text)
+  return {string.match(text, PARTS)}
+end
+
+local function whole(job)
+  return split(joined(job))
+end
+
+-- What this call has read and is about to write; `texts` is how records were last written.
+local jobs, changed, texts = {}, {}, {}
 local removals, additions, tallies = {}, {}, {}
 local lines, queues_behind = {}, {}
 
@@ -56,7 +68,7 @@ local function load(ids)
     for at = 1, n do
       local id = ids[first + at - 1]
       if found[at] and jobs[id] == nil then
-        jobs[id] = split(found[at])
+        jobs[id] = parts_of(found[at])
       end
     end
   end
@@ -65,7 +77,7 @@ end
 local function job_of(id)
   if jobs[id] == nil then
     local found = redis.call('GET', P .. 'j:' .. id)
-    jobs[id] = found and split(found) or false
+    jobs[id] = found and parts_of(found) or false
   end
   return jobs[id]
 end
@@ -99,29 +111,56 @@ local function tally(key, field, n)
   fields[field] = (fields[field] or 0) + n
 end
 
-local function view_of(job)
-  return P .. 'v:' .. job[STATUS] .. SEP .. job[QUEUE] .. SEP .. job[TYPE]
+-- Names are made once in a call: most of its jobs share them.
+local names, line_names = {}, {}
+
+local function shared(tree, one, two, three, make)
+  local by_two = tree[one]
+  if not by_two then
+    by_two = {}
+    tree[one] = by_two
+  end
+  local by_three = by_two[two]
+  if not by_three then
+    by_three = {}
+    by_two[two] = by_three
+  end
+  local made = by_three[three]
+  if not made then
+    made = make(one .. SEP .. two .. SEP .. three)
+    by_three[three] = made
+  end
+  return made
 end
 
-local function counted_as(job)
-  return job[STATUS] .. SEP .. job[QUEUE] .. SEP .. job[TYPE]
+local function named_view(name)
+  return {name = name, view = P .. 'v:' .. name, ends = {}}
+end
+
+local function names_of(job)
+  return shared(names, job[STATUS], job[QUEUE], job[TYPE], named_view)
+end
+
+local function named_line(name)
+  return {name = name, key = P .. 'w:' .. name}
 end
 
 local function line_of(job)
-  local line = job[QUEUE] .. SEP .. job[TYPE] .. SEP .. job[PRIORITY]
-  lines[line] = job[PRIORITY]
-  return P .. 'w:' .. line
+  local line = shared(line_names, job[QUEUE], job[TYPE], job[PRIORITY], named_line)
+  lines[line.name] = job[PRIORITY]
+  return line.key
 end
 
 -- Takes a job out of every list its status put it in.
 local function leave(id, job)
   local status = job[STATUS]
-  remove(view_of(job), id)
-  tally(P .. 'counts', counted_as(job), -1)
+  local known = names_of(job)
+  remove(known.view, id)
+  tally(COUNTS, known.name, -1)
   if status == 'q' then
     remove(line_of(job), id)
   elseif status == 'p' then
-    remove(P .. 'leases', id)
+    remove(LEASES, id)
     if job[CANCEL_AT] ~= '' then
       remove(P .. 'cancels', id)
     end
@@ -129,7 +168,7 @@ local function leave(id, job)
       tally(P .. 'slots', job[LIMIT_KEY], -1)
     end
   elseif status == 's' or status == 'r' then
-    remove(P .. 'due', id)
+    remove(DUE, id)
   elseif status == 'b' then
     remove(P .. 'b:' .. job[BLOCKED_BY], id)
     queues_behind[job[BLOCKED_BY]] = true
@@ -142,17 +181,18 @@ end
 local function enter(id, job, status)
   job[STATUS] = status
   changed[id] = job
-  add(view_of(job), 0, id)
-  tally(P .. 'counts', counted_as(job), 1)
+  local known = names_of(job)
+  add(known.view, 0, id)
+  tally(COUNTS, known.name, 1)
   if status == 'q' then
     add(line_of(job), job[RUN_AT], id)
   elseif status == 'p' then
-    add(P .. 'leases', job[EXPIRES_AT], id)
+    add(LEASES, job[EXPIRES_AT], id)
     if job[LIMIT_KEY] ~= '' then
       tally(P .. 'slots', job[LIMIT_KEY], 1)
     end
   elseif status == 's' or status == 'r' then
-    add(P .. 'due', job[RUN_AT], id)
+    add(DUE, job[RUN_AT], id)
   elseif status == 'b' then
     add(P .. 'b:' .. job[BLOCKED_BY], job[QUEUED_AT], id)
     queues_behind[job[BLOCKED_BY]] = true
@@ -162,13 +202,13 @@ local function enter(id, job, status)
 end
 
 local function tell(id, job, what, token, rest)
-  local history = job[LINES]
   local moves = job[MOVES] + 1
   job[MOVES] = moves
   if moves > HISTORY then
-    history = string.sub(history, string.find(history, '\n', 1, true) + 1)
+    local before, kept = string.match(job[REST], '^(.*%z)%Z-\n(.*)$')
+    job[REST] = before .. kept
   end
-  job[LINES] = history .. '\n' .. now .. ',' .. what .. job[STATUS] .. ',' .. token .. ',' .. rest
+  job[REST] = job[REST] .. '\n' .. now .. ',' .. what .. job[STATUS] .. ',' .. token .. ',' .. rest
   changed[id] = job
 end
 
@@ -209,8 +249,10 @@ local function flush()
   end
   local written, n = {}, 0
   for id, job in pairs(changed) do
+    local text = joined(job)
+    texts[id] = text
     written[n + 1] = P .. 'j:' .. id
-    written[n + 2] = joined(job)
+    written[n + 2] = text
     n = n + 2
     if n >= MOST then
       redis.call('MSET', unpack(written))
@@ -255,6 +297,7 @@ end
 
 -- The lists that a job is in as long as it exists, whatever its status.
 local function each_list(job, act, id)
+  job = whole(job)
   if job[USER] ~= '' then act(P .. 'user:' .. job[USER], id) end
   if job[ENTITY] ~= '' then act(P .. 'entity:' .. job[ENTITY], id) end
   if job[ENTITY_ID] ~= '' then act(P .. 'entity_id:' .. job[ENTITY_ID], id) end
@@ -268,8 +311,9 @@ local function erase(id, job)
   each_list(job, remove, id)
   if job[SCHEDULE] ~= '' then
     remove(P .. 'live:' .. job[SCHEDULE], id)
-    if job[TICK] ~= '' and redis.call('HGET', P .. 'ticked:' .. job[SCHEDULE], job[TICK]) == id then
-      redis.call('HDEL', P .. 'ticked:' .. job[SCHEDULE], job[TICK])
+    local tick = whole(job)[TICK]
+    if tick ~= '' and redis.call('HGET', P .. 'ticked:' .. job[SCHEDULE], tick) == id then
+      redis.call('HDEL', P .. 'ticked:' .. job[SCHEDULE], tick)
     end
   end
   let_go(id, job)

@@ -1,6 +1,6 @@
 -- Shared by insert.lua and fire.lua: drafts become jobs.
 local GROUP = 9
-local DRAFT = 8
+local DRAFT = 7
 
 -- A group is what drafts asked for alike share: queue, type, priority, delay, run_at, the first line's note,
 -- whether a conflict replaces, the longest wait, the idempotency window.
@@ -21,11 +21,11 @@ local function group_at(at)
 end
 
 -- A draft: its group, id, record without instants and history, payload if that lies apart, whether it is in other lists
--- than those of its status, unique key, idempotency key, schedule and tick as one field of a tick's job.
+-- than those of its status, unique key, idempotency key.
 local function draft_at(at, groups)
   return {
     group = groups[tonumber(ARGV[at])], id = ARGV[at + 1], body = ARGV[at + 2], apart = ARGV[at + 3],
-    listed = ARGV[at + 4] == '1', key = ARGV[at + 5], idempotent = ARGV[at + 6], limited = ARGV[at + 7],
+    listed = ARGV[at + 4] == '1', key = ARGV[at + 5], idempotent = ARGV[at + 6],
   }
 end
 
@@ -34,13 +34,15 @@ local function record_of(draft)
 end
 
 local function replace(draft, holder_id, holder)
-  local group, fresh = draft.group, split(record_of(draft))
+  local group, fresh, held = draft.group, split(record_of(draft)), whole(holder)
   local run_at = tonumber(group.run_at)
   if group.longest ~= '' then
     run_at = math.max(now, math.min(run_at, holder[CREATED_AT] + tonumber(group.longest)))
   end
   leave(holder_id, holder)
-  holder[PAYLOAD], holder[PRIORITY], holder[RUN_AT] = fresh[PAYLOAD], group.priority, string.format('%.0f', run_at)
+  held[PAYLOAD] = fresh[PAYLOAD]
+  holder[REST] = table.concat(held, '\0', REST)
+  holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, string.format('%.0f', run_at)
   holder[UPDATED_AT], holder[BLOCKED_BY] = now, ''
   local to = run_at > now and 's' or 'q'
   holder[QUEUED_AT] = to == 'q' and now or ''
@@ -81,7 +83,7 @@ local function write(draft)
   if draft.apart ~= '' then
     redis.call('SET', P .. 'x:' .. id, draft.apart)
   end
-  local job = split(record_of(draft))
+  local job = parts_of(record_of(draft))
   jobs[id] = job
   enter(id, job, group.status)
   if draft.listed then
@@ -89,8 +91,9 @@ local function write(draft)
     mark_live(id, job)
   end
   flush()
-  if draft.listed and job[SCHEDULE] ~= '' and job[TICK] ~= '' then
-    redis.call('HSET', P .. 'ticked:' .. job[SCHEDULE], job[TICK], id)
+  local tick = job[SCHEDULE] ~= '' and whole(job)[TICK]
+  if tick and tick ~= '' then
+    redis.call('HSET', P .. 'ticked:' .. job[SCHEDULE], tick, id)
   end
   if draft.key ~= '' then
     redis.call('HSET', P .. 'keys', draft.key, id)

@@ -68,7 +68,8 @@ local function delete(id, job)
   if job[STATUS] == 'p' then
     return 'refused'
   end
-  local key = job[IDEMPOTENT] ~= '' and P .. 'i:' .. job[IDEMPOTENT]
+  local idempotent = whole(job)[IDEMPOTENT]
+  local key = idempotent ~= '' and P .. 'i:' .. idempotent
   if key and redis.call('GET', key) == id then
     redis.call('DEL', key)
   end

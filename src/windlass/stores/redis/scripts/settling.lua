@@ -18,16 +18,31 @@ local function bucket_of(ms)
 end
 
 local minute = now - now % 60000
-local ended_now = false
+local ends, ended_now = {}, false
 
 local function count_end(job)
   local ms = math.max(job[DURATION], 0)
-  local named = job[STATUS] .. SEP .. bucket_of(ms) .. SEP .. job[QUEUE] .. SEP .. job[TYPE]
-  local key = P .. 'minute:' .. minute
-  tally(key, 'n' .. named, 1)
-  tally(key, 'd' .. named, ms)
-  tally(key, 'w' .. named, tonumber(job[WAIT] ~= '' and job[WAIT] or 0))
+  local bucket, of = bucket_of(ms), names_of(job)
+  local one = of.ends[bucket]
+  if not one then
+    one = {name = SEP .. bucket .. SEP .. of.name, n = 0, ran = 0, waited = 0}
+    of.ends[bucket] = one
+    ends[#ends + 1] = one
+  end
+  one.n, one.ran = one.n + 1, one.ran + ms
+  one.waited = one.waited + (job[WAIT] ~= '' and tonumber(job[WAIT]) or 0)
   ended_now = true
+end
+
+local function write_ends()
+  local key = P .. 'minute:' .. minute
+  for _, one in ipairs(ends) do
+    redis.call('HINCRBY', key, 'n' .. one.name, one.n)
+    redis.call('HINCRBY', key, 'd' .. one.name, one.ran)
+    redis.call('HINCRBY', key, 'w' .. one.name, one.waited)
+  end
+  redis.call('PEXPIREAT', key, minute + 30 * 86400000)
+  redis.call('ZADD', P .. 'minutes', minute, minute)
 end
 
 local freed = {}
@@ -72,8 +87,7 @@ local function finish_settling()
   end
   flush()
   if ended_now then
-    redis.call('ZADD', P .. 'minutes', minute, minute)
-    redis.call('PEXPIREAT', P .. 'minute:' .. minute, minute + 30 * 86400000)
+    write_ends()
     unblock_behind(waited)
     wake()
   end

@@ -8,9 +8,9 @@ load(ids)
 local told, n, last = {'', 0}, 0, #ids == looked and ids[#ids] or ''
 for _, id in ipairs(ids) do
   local job = jobs[id]
-  local matches = job and true
+  local fields, matches = job and whole(job), job and true
   for at = 5, #ARGV, 2 do
-    matches = matches and job[tonumber(ARGV[at])] == ARGV[at + 1]
+    matches = matches and fields[tonumber(ARGV[at])] == ARGV[at + 1]
   end
   if matches then
     n = n + 1
