@@ -157,7 +157,8 @@ class Link:
         A command that is cancelled or takes too long ends its connection: the driver closes it, so that a late answer
         is never taken for another's.
         """
-        client, deadline, again = self._at_hand(), time.monotonic() + self.place.timeout, False
+        client: Client = self._at_hand()
+        deadline, again = time.monotonic() + self.place.timeout, False
         while True:
             try:
                 async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):

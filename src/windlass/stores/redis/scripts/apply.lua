@@ -14,7 +14,7 @@ for at = 1, #ARGV, TRANSITION do
   local job = jobs[one.id]
   if not job then
     verdicts[#verdicts + 1] = 'm'
-  elseif tostring(job[TOKEN]) == one.token then
+  elseif job[TOKEN] == one.token then
     if job[STATUS] == 'p' then
       settle(one, job, false)
       waited_for(job, waited)

@@ -2,6 +2,7 @@
 -- queues (-1: all), each queue and its allowance, then the types. Answers id, record and payload where that lies apart, for each job claimed.
 local worker, n, lease, mark = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), P .. 'mark:' .. ARGV[4]
 local MOST_BLOCKED = 1000
+local until_ = digits[now + lease]
 
 local function answer(ids)
   local told = {}
@@ -134,7 +135,7 @@ for _, group in ipairs(groups) do
     local job = jobs[id]
     local by = gate(id, job)
     leave(id, job)
-    job[UPDATED_AT] = now
+    job[UPDATED_AT] = NOW
     if by then
       blocked = blocked + 1
       job[BLOCKED_BY] = by
@@ -143,9 +144,9 @@ for _, group in ipairs(groups) do
     else
       allowance[line.queue] = allowance[line.queue] - 1
       taken[#taken + 1] = id
-      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, job[TOKEN] + 1, now + lease
-      job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = job[ATTEMPTS] + 1, now, ''
-      job[WAIT] = job[QUEUED_AT] ~= '' and now - job[QUEUED_AT] or ''
+      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[job[TOKEN] + 1], until_
+      job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
+      job[WAIT] = job[QUEUED_AT] ~= '' and digits[now - job[QUEUED_AT]] or ''
       enter(id, job, 'p')
       tell(id, job, 'k', job[TOKEN], ARGV[6])
     end

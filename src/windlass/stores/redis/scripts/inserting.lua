@@ -7,16 +7,16 @@ local DRAFT = 7
 local function group_at(at)
   local delay, run_at = ARGV[at + 3], ARGV[at + 4]
   if delay ~= '' then
-    run_at = now + tonumber(delay)
+    run_at = digits[now + tonumber(delay)]
   elseif run_at == '' then
-    run_at = now
+    run_at = NOW
   end
   local status = tonumber(run_at) > now and 's' or 'q'
   return {
     queue = ARGV[at], type = ARGV[at + 1], priority = ARGV[at + 2], run_at = run_at, status = status,
     replaces = ARGV[at + 6] == '1', longest = ARGV[at + 7], window = tonumber(ARGV[at + 8]),
-    before = table.concat({status, run_at, status == 'q' and now or '', now, now}, '\0') .. '\0',
-    after = '\0' .. now .. ',e' .. status .. ',,' .. ARGV[at + 5],
+    before = table.concat({status, run_at, status == 'q' and NOW or '', NOW, NOW}, '\0') .. '\0',
+    after = '\0' .. NOW .. ',e' .. status .. ',,' .. ARGV[at + 5],
   }
 end
 
@@ -42,10 +42,10 @@ local function replace(draft, holder_id, holder)
   leave(holder_id, holder)
   held[PAYLOAD] = fresh[PAYLOAD]
   holder[REST] = table.concat(held, '\0', REST)
-  holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, string.format('%.0f', run_at)
-  holder[UPDATED_AT], holder[BLOCKED_BY] = now, ''
+  holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, digits[run_at]
+  holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, ''
   local to = run_at > now and 's' or 'q'
-  holder[QUEUED_AT] = to == 'q' and now or ''
+  holder[QUEUED_AT] = to == 'q' and NOW or ''
   enter(holder_id, holder, to)
   tell(holder_id, holder, 'R', '', '')
   flush()

@@ -3,7 +3,7 @@
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
     leave(id, job)
-    job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = now, now, now, ''
+    job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
     enter(id, job, 'c')
     mark_live(id, job)
     tell(id, job, 'c', '', rest)
@@ -19,17 +19,17 @@ local function cancel(id, job, rest)
     return 'refused'
   end
   if job[CANCEL_AT] == '' then
-    job[CANCEL_AT] = now
+    job[CANCEL_AT] = NOW
     add(P .. 'cancels', 0, id)
   end
-  job[UPDATED_AT] = now
+  job[UPDATED_AT] = NOW
   tell(id, job, 'a', '', rest)
   flush()
   return 'requested'
 end
 
 local function restart(id, job)
-  job[ATTEMPTS], job[CRASHES] = 0, 0
+  job[ATTEMPTS], job[CRASHES] = '0', '0'
   for _, field in ipairs({RESULT, ERROR, PROGRESS, FINISHED_AT, STARTED_AT, DURATION, WAIT, WORKER, CANCEL_AT}) do
     job[field] = ''
   end
@@ -51,7 +51,7 @@ local function retry(id, job, rest)
   if not hurried then
     restart(id, job)
   end
-  job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT] = now, now, now
+  job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW, NOW
   enter(id, job, 'q')
   mark_live(id, job)
   tell(id, job, 't', '', rest)

@@ -6,7 +6,7 @@ load(ids)
 for _, id in ipairs(ids) do
   local job = jobs[id]
   leave(id, job)
-  job[QUEUED_AT], job[UPDATED_AT] = now, now
+  job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
   enter(id, job, 'q')
   tell(id, job, 'p', '', '')
 end

@@ -5,8 +5,8 @@ for at = 1, #ARGV, 3 do
   local job = job_of(id)
   if not job then
     verdicts[#verdicts + 1] = 'm'
-  elseif job[STATUS] == 'p' and tostring(job[TOKEN]) == ARGV[at + 1] then
-    job[PROGRESS], job[UPDATED_AT] = ARGV[at + 2], now
+  elseif job[STATUS] == 'p' and job[TOKEN] == ARGV[at + 1] then
+    job[PROGRESS], job[UPDATED_AT] = ARGV[at + 2], NOW
     changed[id] = job
     verdicts[#verdicts + 1] = 'a'
   else

@@ -21,7 +21,7 @@ local minute = now - now % 60000
 local ends, ended_now = {}, false
 
 local function count_end(job)
-  local ms = math.max(job[DURATION], 0)
+  local ms = math.max(tonumber(job[DURATION]), 0)
   local bucket, of = bucket_of(ms), names_of(job)
   local one = of.ends[bucket]
   if not one then
@@ -55,16 +55,16 @@ local function settle(one, job, forced)
   end
   leave(id, job)
   local token = job[TOKEN]
-  job[UPDATED_AT], job[DURATION], job[EXPIRES_AT] = now, now - job[STARTED_AT], ''
-  job[ATTEMPTS], job[CRASHES] = job[ATTEMPTS] - one.give_back, job[CRASHES] + one.crashed
-  job[TOKEN] = token + (forced and 1 or 0)
+  job[UPDATED_AT], job[DURATION], job[EXPIRES_AT] = NOW, digits[now - job[STARTED_AT]], ''
+  job[ATTEMPTS], job[CRASHES] = digits[job[ATTEMPTS] - one.give_back], digits[job[CRASHES] + one.crashed]
+  job[TOKEN] = digits[token + (forced and 1 or 0)]
   if ENDED[to] then
-    job[RESULT], job[ERROR], job[FINISHED_AT] = one.result, one.error, now
+    job[RESULT], job[ERROR], job[FINISHED_AT] = one.result, one.error, NOW
     freed[#freed + 1] = id
   else
-    if one.delay ~= '' then job[RUN_AT] = now + tonumber(one.delay) end
+    if one.delay ~= '' then job[RUN_AT] = digits[now + tonumber(one.delay)] end
     if one.error ~= '' then job[ERROR] = one.error end
-    job[QUEUED_AT] = to == 'q' and now or ''
+    job[QUEUED_AT] = to == 'q' and NOW or ''
     job[WORKER] = ''
   end
   enter(id, job, to)
