@@ -9,30 +9,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import time
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
 from typing import Any, TypeAlias, TypeVar, cast
 
+from redis import exceptions as rd
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    ConnectionError,  # noqa: A004  # the driver's own, told apart from Python's below
-    NoPermissionError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-    TimeoutError,  # noqa: A004  # the same
-    TryAgainError,
-)
 
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable
 
@@ -48,11 +35,32 @@ OLDEST = (6, 2)
 _MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
 
-_LOST = (ConnectionError, TimeoutError, OSError)
+_LOST = (rd.ConnectionError, rd.TimeoutError, OSError)
 """the connection is gone, and with it the knowledge whether what was asked has happened"""
-_BUSY = ("MASTERDOWN", "CLUSTERDOWN", "BUSY ", "MISCONF", "NOREPLICAS", "FAILOVER")
-"""nothing has happened: the server cannot do it now"""
-_DENIED = (AuthenticationError, AuthorizationError, NoPermissionError)
+_DENIED = (rd.AuthenticationError, rd.AuthorizationError, rd.NoPermissionError)
+_AGAIN = frozenset({"READONLY", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED"})
+"""nothing has happened, and in a moment it may"""
+# Before 7.0, a refusal inside a script comes wrapped: "Error running script (…): @user_script: 12: -OOM …".
+_INSIDE = re.compile(r"@user_script: ?\d+: -?([A-Z]+) ")
+_PREFIXES = {
+    rd.ReadOnlyError: "READONLY",
+    rd.OutOfMemoryError: "OOM",
+    rd.BusyLoadingError: "LOADING",
+    rd.TryAgainError: "TRYAGAIN",
+    rd.MasterDownError: "MASTERDOWN",
+    rd.ClusterDownError: "CLUSTERDOWN",
+}
+"""for these the driver cuts the word off"""
+
+
+def word_of(error: Exception) -> str:
+    """The word that a server's error begins with, wherever it stands."""
+    known = _PREFIXES.get(type(error))
+    if known:
+        return known
+    inside = _INSIDE.search(str(error))
+    return inside[1] if inside else str(error).partition(" ")[0]
+
 
 _PARTS = {
     "insert": ("inserting",),
@@ -148,7 +156,7 @@ class Link:
         text, digest = script(name)
         try:
             return await client.execute_command("EVALSHA", digest, 1, self.prefix, *values)
-        except NoScriptError:
+        except rd.NoScriptError:
             return await client.execute_command("EVAL", text, 1, self.prefix, *values)
 
     async def _surely(self, work: Callable[[Client, bool], Coroutine[Any, Any, Answer]]) -> Answer:
@@ -158,19 +166,20 @@ class Link:
         is never taken for another's.
         """
         client: Client = self._at_hand()
-        deadline, again = time.monotonic() + self.place.timeout, False
+        loop = asyncio.get_running_loop()
+        deadline, again = loop.time() + self.place.timeout, False
         while True:
             try:
-                async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
-                    async with self._room:
-                        return await work(client, again)
+                async with asyncio.timeout_at(deadline), self._room:
+                    return await work(client, again)
             except _DENIED:
                 raise
-            except (*_LOST, BusyLoadingError, ReadOnlyError, TryAgainError) as error:
-                if time.monotonic() >= deadline or self._client is not client:
+            except (rd.RedisError, OSError) as error:
+                lost, word = isinstance(error, _LOST), word_of(error)
+                if not (lost or word in _AGAIN) or loop.time() >= deadline or self._client is None:
                     raise
-                again = True
-                if isinstance(error, ReadOnlyError):
+                again = again or lost
+                if word == "READONLY":
                     # Its server has become a replica: the name may lead to another one by now.
                     await client.connection_pool.disconnect(inuse_connections=False)
             await asyncio.sleep(random.uniform(0.01, 0.1))
@@ -190,7 +199,7 @@ def guarded(method: F) -> F:
     async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
         try:
             return await method(room, *args, **kwargs)
-        except (RedisError, OSError, UnicodeError) as error:
+        except (rd.RedisError, OSError, UnicodeError) as error:
             raise translate(error, room.link.place) from error
 
     return cast("F", guard)  # it has the method's own parameters and result
@@ -198,29 +207,28 @@ def guarded(method: F) -> F:
 
 def translate(error: Exception, place: Place) -> StoreError:
     """The driver's error in windlass's words, without the driver's view of the world."""
-    where = place.address
+    where, word = place.address, word_of(error)
     if isinstance(error, UnicodeError):
         return StoreError(f"Redis cannot keep a value of this job: {str(error)[:200]}")
-    if isinstance(error, _DENIED):
-        return StoreUnavailable(f"{where} refused the user, the password or the command: check them in the URL and ACL")
-    if isinstance(error, OutOfMemoryError) or str(error).startswith("OOM"):
+    if isinstance(error, _DENIED) or word in ("NOAUTH", "WRONGPASS", "NOPERM"):
+        return StoreUnavailable(f"{where} refused the user, the password or a command: check them in the URL and ACL")
+    if word == "OOM":
         return StoreUnavailable(
             f"{where} has reached its maxmemory: nothing was written; raise it, or prune what has ended, and try again"
         )
-    if isinstance(error, ReadOnlyError):
+    if word == "READONLY":
         return StoreUnavailable(f"{where} is a read-only replica: give the address of the primary")
-    if isinstance(error, BusyLoadingError):
-        return StoreUnavailable(f"{where} is still loading its data: try again")
-    if isinstance(error, TimeoutError) or type(error).__name__ == "TimeoutError":
+    if word == "MISCONF":
+        return StoreUnavailable(f"{where} cannot write its own file and takes no changes: look at its log and its disk")
+    if word == "MOVED":
+        return StoreError(f"{where} is a node of a cluster, which windlass cannot follow yet: give it a Redis alone")
+    if word in _AGAIN:
+        return StoreUnavailable(f"{where} could not do it now ({word}): try again")
+    if isinstance(error, (TimeoutError, rd.TimeoutError)):
         return StoreUnavailable(f"{where} did not answer within {place.timeout:g} s: try again")
-    if isinstance(error, (*_LOST, TryAgainError)):
+    if isinstance(error, _LOST):
         return StoreUnavailable(
             f"no Redis answers at {where}, or the connection was lost: check that it runs and can be reached, then"
             " try again"
         )
-    said = str(error).partition("\n")[0][:200]
-    if isinstance(error, ResponseError) and said.startswith(_BUSY):
-        return StoreUnavailable(f"{where} could not do it now ({said}): try again")
-    if said.startswith("OOM") or "OOM command not allowed" in said:
-        return StoreUnavailable(f"{where} has reached its maxmemory: nothing was written; raise it and try again")
-    return StoreError(f"Redis refused: {said}")
+    return StoreError(f"Redis refused: {str(error).partition(chr(10))[0][:200]}")

@@ -62,7 +62,7 @@ for _, line in ipairs(redis.call('ZRANGE', P .. 'lines', 0, -1)) do
       group = {priority = priority}
       groups[#groups + 1] = group
     end
-    group[#group + 1] = {key = P .. 'w:' .. line, queue = queue, from = 0, at = 1, found = {}}
+    group[#group + 1] = {key = P .. 'w:' .. line, name = line, queue = queue, from = 0, at = 1, found = {}}
   end
 end
 
@@ -133,10 +133,15 @@ for _, group in ipairs(groups) do
     end
     line.at = line.at + 2
     local job = jobs[id]
-    local by = gate(id, job)
-    leave(id, job)
-    job[UPDATED_AT] = NOW
-    if by then
+    local by = job and gate(id, job)
+    if job then
+      leave(id, job)
+      job[UPDATED_AT] = NOW
+    end
+    if not job then
+      remove(line.key, id)
+      lines[line.name] = group.priority
+    elseif by then
       blocked = blocked + 1
       job[BLOCKED_BY] = by
       enter(id, job, 'b')

@@ -341,6 +341,11 @@ local function mark_live(id, job)
   end
 end
 
+-- A list may name a job whose record is gone, if somebody deleted that by hand: then the name goes too.
+local function drop(key, id)
+  redis.call('ZREM', key, id)
+end
+
 -- Queues as many of a line of blocked jobs as have room now; the claim tests them again.
 local function unblock(by)
   local key = P .. 'b:' .. by
@@ -355,7 +360,8 @@ local function unblock(by)
     end
   else
     local taken = tonumber(redis.call('HGET', P .. 'slots', string.sub(by, 7)) or 0)
-    room = job_of(first)[LIMIT] - taken
+    local job = job_of(first)
+    room = (job and tonumber(job[LIMIT]) or 1) - taken
     if room < 1 then
       return 0
     end
@@ -363,11 +369,15 @@ local function unblock(by)
   local ids = redis.call('ZRANGE', key, 0, math.min(room, MOST) - 1)
   for _, id in ipairs(ids) do
     local job = job_of(id)
-    leave(id, job)
-    job[BLOCKED_BY] = ''
-    job[UPDATED_AT] = NOW
-    enter(id, job, 'q')
-    tell(id, job, 'u', '', '')
+    if job then
+      leave(id, job)
+      job[BLOCKED_BY] = ''
+      job[UPDATED_AT] = NOW
+      enter(id, job, 'q')
+      tell(id, job, 'u', '', '')
+    else
+      drop(key, id)
+    end
   end
   return #ids
 end

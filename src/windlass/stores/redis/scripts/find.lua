@@ -17,7 +17,10 @@ end
 table.sort(ids, function(one, other) return one > other end)
 local told = {}
 for at = 1, math.min(limit, #ids) do
-  told[#told + 1] = ids[at]
-  told[#told + 1] = redis.call('GET', P .. 'j:' .. ids[at])
+  local record = redis.call('GET', P .. 'j:' .. ids[at])
+  if record then
+    told[#told + 1] = ids[at]
+    told[#told + 1] = record
+  end
 end
 return told

@@ -1,4 +1,4 @@
--- ARGV: n. Answers id and record of jobs whose lease has expired, longest ago first. Only reads.
+-- ARGV: n. Answers id and record of jobs whose lease has expired, longest ago first.
 local ids = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, ARGV[1])
 load(ids)
 local told = {}
@@ -6,6 +6,8 @@ for _, id in ipairs(ids) do
   if jobs[id] then
     told[#told + 1] = id
     told[#told + 1] = joined(jobs[id])
+  else
+    drop(LEASES, id)
   end
 end
 return told

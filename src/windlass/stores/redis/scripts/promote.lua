@@ -5,10 +5,14 @@ local ids = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, n)
 load(ids)
 for _, id in ipairs(ids) do
   local job = jobs[id]
-  leave(id, job)
-  job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
-  enter(id, job, 'q')
-  tell(id, job, 'p', '', '')
+  if job then
+    leave(id, job)
+    job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
+    enter(id, job, 'q')
+    tell(id, job, 'p', '', '')
+  else
+    drop(DUE, id)
+  end
 end
 flush()
 

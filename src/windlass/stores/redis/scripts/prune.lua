@@ -18,6 +18,8 @@ for place, status in ipairs(ORDER) do
     for _, id in ipairs(ids) do
       if jobs[id] then
         erase(id, jobs[id])
+      else
+        drop(key, id)
       end
     end
     removed = removed + #ids

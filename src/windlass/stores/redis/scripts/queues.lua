@@ -6,8 +6,10 @@ for _, line in ipairs(redis.call('ZRANGE', P .. 'lines', 0, -1)) do
   local ids = redis.call('ZRANGE', P .. 'w:' .. line, 0, LOOKED - 1)
   load(ids)
   for _, id in ipairs(ids) do
-    oldest[#oldest + 1] = jobs[id][QUEUE]
-    oldest[#oldest + 1] = jobs[id][QUEUED_AT]
+    if jobs[id] then
+      oldest[#oldest + 1] = jobs[id][QUEUE]
+      oldest[#oldest + 1] = jobs[id][QUEUED_AT]
+    end
   end
 end
 return {
