@@ -42,7 +42,7 @@ _AGAIN = frozenset({"READONLY", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CL
 """nothing has happened, and in a moment it may"""
 # Before 7.0, a refusal inside a script comes wrapped: "Error running script (…): @user_script: 12: -OOM …".
 _INSIDE = re.compile(r"@user_script: ?\d+: -?([A-Z]+) ")
-_PREFIXES = {
+_PREFIXES: dict[type[Exception], str] = {
     rd.ReadOnlyError: "READONLY",
     rd.OutOfMemoryError: "OOM",
     rd.BusyLoadingError: "LOADING",
@@ -168,6 +168,7 @@ class Link:
         client: Client = self._at_hand()
         loop = asyncio.get_running_loop()
         deadline, again = loop.time() + self.place.timeout, False
+        refusal: Exception | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline), self._room:
@@ -176,8 +177,12 @@ class Link:
                 raise
             except (rd.RedisError, OSError) as error:
                 lost, word = isinstance(error, _LOST), word_of(error)
-                if not (lost or word in _AGAIN) or loop.time() >= deadline or self._client is None:
+                if not (lost or word in _AGAIN) or self._client is None:
                     raise
+                if loop.time() >= deadline:
+                    raise refusal or error from None  # what was refused all the time says more than that time is over
+                if not lost:
+                    refusal = error
                 again = again or lost
                 if word == "READONLY":
                     # Its server has become a replica: the name may lead to another one by now.

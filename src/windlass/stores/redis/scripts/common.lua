@@ -6,7 +6,7 @@
 local P = KEYS[1]
 local SEP = '\31'
 local MOST = 1000
-local HISTORY = 100
+local MOST_LINES = 100
 local COUNTS, LEASES, DUE = P .. 'counts', P .. 'leases', P .. 'due'
 
 local clock = redis.call('TIME')
@@ -212,7 +212,7 @@ end
 local function tell(id, job, what, token, rest)
   local moves = job[MOVES] + 1
   job[MOVES] = digits[moves]
-  if moves > HISTORY then
+  if moves > MOST_LINES then
     local before, kept = string.match(job[REST], '^(.*%z)%Z-\n(.*)$')
     job[REST] = before .. kept
   end
