@@ -63,6 +63,7 @@ def word_of(error: Exception) -> str:
 
 
 _PARTS = {
+    "enqueue": ("inserting",),
     "insert": ("inserting",),
     "fire": ("inserting",),
     "apply": ("settling",),

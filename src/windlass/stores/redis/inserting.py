@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.errors import StoreError
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.redis.records import LONG, as_duration_ms, as_ms, packed, told
+from windlass.stores.redis.records import FIELDS, LONG, NUL, as_duration_ms, as_ms, packed, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,22 +53,59 @@ async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
     """One verdict per draft, in order."""
     verdicts: list[Inserted] = []
     for first in range(0, len(drafts), _AT_ONCE):
-        verdicts += await _insert(link, drafts[first : first + _AT_ONCE])
+        part = drafts[first : first + _AT_ONCE]
+        if _meets_nobody(part) and await link.run("enqueue", _alike(part)):
+            verdicts += [Created(draft.id) for draft in part]
+        else:
+            verdicts += await _insert(link, part)
     return verdicts
+
+
+def _meets_nobody(drafts: Sequence[Draft]) -> bool:
+    """Whether these have no keys and are in no lists but those of their status."""
+    for draft in drafts:
+        if draft.unique_queued or draft.unique_running or draft.idempotency_key or draft.limit_key:
+            return False
+    options = {id(draft.options): draft.options for draft in drafts}
+    return not any(map(_listed, options.values())) and len({draft.id for draft in drafts}) == len(drafts)
+
+
+def _alike(drafts: Sequence[Draft]) -> list[Value]:
+    """Drafts by what they share: of each only its id and payload are told."""
+    groups: dict[tuple[int, str, bool], list[Value]] = {}
+    for draft in drafts:
+        apart = len(draft.payload_json) > LONG
+        key = (id(draft.options), draft.type, apart)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _shared(draft, apart=apart)
+        if NUL in draft.payload_json:
+            raise StoreError("Redis cannot keep a payload with a NUL character")
+        group += (draft.id, draft.payload_json)
+    values: list[Value] = []
+    for group in groups.values():
+        group[_COUNT] = (len(group) - _COUNT - 1) // 2
+        values += group
+    return values
+
+
+_COUNT = 12  # where a group of `_alike` has its number of drafts
+_PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("queue")  # scripts write what comes before the queue
+
+
+def _shared(draft: Draft, *, apart: bool) -> list[Value]:
+    fields = _body(draft, Groups(), "" if apart else "-").split(b"\0")
+    before, after = fields[:_PAYLOAD_AT], fields[_PAYLOAD_AT + 1 :]
+    ends = b"\0".join([*before, b""]), b"\0".join([b"", *after])
+    return [*_group(draft.type, draft.options), *ends, int(apart), 0]
 
 
 async def _insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
     groups = Groups()
     values: list[Value] = []
-    plain = True
     for draft in drafts:
-        told_of = draft_values(draft, groups)
-        plain = plain and not (told_of[4] == 1 or told_of[5] or told_of[6])
-        values += told_of
-    answers = await link.run("insert", [len(groups), *groups.values, int(plain), *values])
-    if not answers:
-        return [Created(draft.id) for draft in drafts]
-    return [_verdict(answer) for answer in answers]
+        values += draft_values(draft, groups)
+    return [_verdict(answer) for answer in await link.run("insert", [len(groups), *groups.values, *values])]
 
 
 def draft_values(draft: Draft, groups: Groups) -> list[Value]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from windlass.stores.redis.connection import Link, Value
 
 _AT_ONCE = 1000  # jobs in one script: others wait for as long as it runs
-_VERDICTS = {b"a": Verdict.APPLIED, b"s": Verdict.STALE, b"m": Verdict.MISSING}
+_VERDICTS = {"a": Verdict.APPLIED, "s": Verdict.STALE, "m": Verdict.MISSING}
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -45,31 +45,45 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     values: list[Value] = []
     for one in reports:
         values += [one.lease.id, one.lease.token, packed([progress_json(one.progress)])]
-    return [_VERDICTS[verdict] for verdict in await link.run("report", values)]
+    return [_VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
 
 
 async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     """Write every transition whose token still is its job's; one verdict each, in order."""
     verdicts: list[Verdict] = []
     for first in range(0, len(transitions), _AT_ONCE):
-        values: list[Value] = []
-        for one in transitions[first : first + _AT_ONCE]:
-            values += transition_values(one)
-        verdicts += [_VERDICTS[verdict] for verdict in await link.run("apply", values)]
+        told_of = await settle(link, "apply", transitions[first : first + _AT_ONCE])
+        verdicts += [_VERDICTS[verdict] for verdict in told_of]
     return verdicts
 
 
-def transition_values(one: Transition) -> tuple[Value, ...]:
-    """A transition as scripts read it; settling.lua says what each value is."""
+async def settle(link: Link, script: str, transitions: Sequence[Transition]) -> list[str]:
+    """Have a script write transitions, those that end alike together; returns one letter for each, in order."""
+    alike: dict[tuple[str, ...], tuple[list[int], list[str]]] = {}
+    for at, one in enumerate(transitions):
+        group = alike.get(common := _common(one))
+        if group is None:
+            group = alike[common] = ([], [])
+        group[0].append(at)
+        group[1].extend((one.id, str(one.token), one.result_json or ""))
+    values: list[Value] = []
+    for common, (_, each) in alike.items():
+        values += [packed(common), packed([*each, ""])]
+    answer = (await link.run(script, values)).decode()
+    letters = [""] * len(transitions)
+    places = (at for group in alike.values() for at in group[0])
+    for at, letter in zip(places, answer, strict=True):
+        letters[at] = letter
+    return letters
+
+
+def _common(one: Transition) -> tuple[str, ...]:
     return (
-        one.id,
-        one.token,
         CODES[one.to],
         EVENTS[one.happened],
-        "" if one.delay is None else as_duration_ms(one.delay),
-        int(one.give_back),
-        int(one.crashed),
-        "" if one.result_json is None else packed([one.result_json]),
+        "" if one.delay is None else str(as_duration_ms(one.delay)),
+        "1" if one.give_back else "0",
+        "1" if one.crashed else "0",
         error_json(one.error),
         told(note=one.note),
     )

@@ -9,7 +9,7 @@ from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import Promoted, Rescued, Retention
 from windlass.stores.redis.records import STATUSES, as_duration_ms, duration, job_of, unpacked
-from windlass.stores.redis.settling import transition_values
+from windlass.stores.redis.settling import settle
 
 if TYPE_CHECKING:
     from windlass.stores.redis.connection import Link, Value
@@ -37,13 +37,9 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
         jobs = [job_of(answer[at].decode(), unpacked(answer[at + 1])) for at in range(0, len(answer), 2)]
         if not jobs:
             break
-        values: list[Value] = []
-        for job in jobs:
-            values += transition_values(decide(job, Lost()))
+        letters = await settle(link, "rescue", [decide(job, Lost()) for job in jobs])
         moved = [
-            Rescued(job.id, job.worker_id, STATUSES[to.decode()])
-            for job, to in zip(jobs, await link.run("rescue", values), strict=True)
-            if to
+            Rescued(job.id, job.worker_id, STATUSES[to]) for job, to in zip(jobs, letters, strict=True) if to != "-"
         ]
         rescued += moved
         if len(jobs) < part or not moved:

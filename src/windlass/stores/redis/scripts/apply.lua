@@ -1,7 +1,9 @@
--- ARGV: transitions. Answers a, s or m for each: applied, stale, missing.
+-- ARGV: transitions, as settling.lua reads them. Answers a, s or m for each: applied, stale, missing.
 local ids = {}
-for at = 1, #ARGV, TRANSITION do
-  ids[#ids + 1] = ARGV[at]
+for at = 2, #ARGV, 2 do
+  for id in string.gmatch(ARGV[at], '(%Z*)%z%Z*%z%Z*%z') do
+    ids[#ids + 1] = id
+  end
 end
 load(ids)
 local WORDS = {
@@ -9,8 +11,7 @@ local WORDS = {
   c = 'cancelled',
 }
 local verdicts = {}
-for at = 1, #ARGV, TRANSITION do
-  local one = transition_at(at)
+each_transition(function(one)
   local job = jobs[one.id]
   if not job then
     verdicts[#verdicts + 1] = 'm'
@@ -27,6 +28,6 @@ for at = 1, #ARGV, TRANSITION do
     tell(one.id, job, 'x', one.token, noted(note .. ': not applied'))
     verdicts[#verdicts + 1] = 's'
   end
-end
+end)
 finish_settling()
-return verdicts
+return table.concat(verdicts)

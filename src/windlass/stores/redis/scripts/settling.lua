@@ -1,12 +1,19 @@
 -- Shared by apply.lua and rescue.lua: transitions are written where their token still is the job's.
-local TRANSITION = 10
-
-local function transition_at(at)
-  return {
-    id = ARGV[at], token = ARGV[at + 1], to = ARGV[at + 2], what = ARGV[at + 3], delay = ARGV[at + 4],
-    give_back = tonumber(ARGV[at + 5]), crashed = tonumber(ARGV[at + 6]), result = ARGV[at + 7], error = ARGV[at + 8],
-    rest = ARGV[at + 9],
-  }
+--
+-- ARGV holds pairs: what transitions have in common, as fields (status, event, delay, whether the attempt is given back,
+-- whether it crashed, error, note), and then id, token and result of each of them, every one ended by a NUL.
+local function each_transition(act)
+  for at = 1, #ARGV, 2 do
+    local common = split(ARGV[at])
+    local one = {
+      to = common[1], what = common[2], delay = common[3], give_back = tonumber(common[4]),
+      crashed = tonumber(common[5]), error = common[6], rest = common[7],
+    }
+    for id, token, result in string.gmatch(ARGV[at + 1], '(%Z*)%z(%Z*)%z(%Z*)%z') do
+      one.id, one.token, one.result = id, token, result
+      act(one)
+    end
+  end
 end
 
 local function bucket_of(ms)
