@@ -127,6 +127,9 @@ def _postgres(url: str, namespace: str) -> Store:
     )
 
 
+_REDIS_OPTIONS = ("timeout", "db", "health_check_interval", "socket_keepalive")
+
+
 def _redis(url: str, namespace: str) -> Store:
     try:
         from windlass.stores.redis.connection import Place
@@ -136,7 +139,14 @@ def _redis(url: str, namespace: str) -> Store:
             raise
         raise SettingsError(f"{redact(url)!r} needs redis: pip install windlass[redis]") from None
     place, _, query = url.partition("?")
-    timeout = dict(parse_qsl(query, keep_blank_values=True)).get("timeout", "10")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    unknown = [name for name in options if name not in _REDIS_OPTIONS and not name.startswith("ssl_")]
+    if unknown:
+        raise SettingsError(
+            f"{redact(place)!r} sets {', '.join(sorted(unknown))}:"
+            f" a Redis URL takes {', '.join(_REDIS_OPTIONS)} and ssl_*"
+        )
+    timeout = options.get("timeout", "10")
     rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != "timeout")
     return RedisStore(
         Place(

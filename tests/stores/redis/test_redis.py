@@ -86,6 +86,14 @@ async def test_a_replaced_payload_may_become_long_and_short_again(store: RedisSt
     assert job.payload_json == payload
 
 
+async def test_as_many_priorities_as_jobs_are_claimed_in_order(store: RedisStore) -> None:
+    jobs = [draft(priority=-n, queue=f"q{n % 3}") for n in range(250)]
+    await put(store, *jobs)
+    claimed = await store.jobs.claim(want(120)) + await store.jobs.claim(want(200))
+    assert [job.priority for job in claimed] == sorted(job.options.priority for job in jobs)
+    await check(store)
+
+
 async def test_what_is_deleted_leaves_no_keys(store: RedisStore, place: RedisPlace) -> None:
     with place.client() as client:
         before = set(client.scan_iter(f"*{place.namespace}*", count=1000))

@@ -142,6 +142,11 @@ async def test_a_wrong_password_is_told_at_once(server: Server) -> None:
     assert "s3cret" not in str(error.value)
 
 
+def test_an_option_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(SettingsError, match="colour"):
+        store_at("redis://localhost/0?colour=red")
+
+
 async def test_a_store_that_is_not_open_says_so(server: Server) -> None:
     with pytest.raises(StoreError, match="not open"):
         await at(server).jobs.claim(want())

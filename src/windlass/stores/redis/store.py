@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,8 @@ class RedisStore(Room):
 
     async def _look(self) -> None:
         info = await self.link.command("INFO")
-        version = str(info.get("redis_version", "0"))
-        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        version = str(info.get("redis_version", ""))
+        if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
             raise StoreError(f"the Redis at {self.address} is {version}, windlass needs 6.2 or newer")
         policy = info.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":

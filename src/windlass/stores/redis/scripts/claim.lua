@@ -49,20 +49,39 @@ local function split_line(line)
   return string.sub(line, 1, first - 1), string.sub(line, first + 1, second - 1), string.sub(line, second + 1)
 end
 
--- Lines of one priority are walked side by side, those of the next only when they are used up.
-local groups = {}
-for _, line in ipairs(redis.call('ZRANGE', P .. 'lines', 0, -1)) do
-  local queue, type_, priority = split_line(line)
-  if types[type_] and not paused[queue] and (asked < 0 or (allowance[queue] or 0) > 0) then
-    if asked < 0 then
-      allowance[queue] = n
+-- Lines of one priority are walked side by side, those of the next only when they are used up. They are read a page at a
+-- time: where every job has a priority of its own there are as many lines as jobs.
+local LINES_AT_ONCE = 100
+local page, page_at, page_from, pages_over = {}, 1, 0, false
+
+local function next_line()
+  if page_at > #page and not pages_over then
+    page = redis.call('ZRANGE', P .. 'lines', page_from, page_from + LINES_AT_ONCE - 1)
+    pages_over = #page < LINES_AT_ONCE
+    page_from, page_at = page_from + LINES_AT_ONCE, 1
+  end
+  return page[page_at]
+end
+
+local function next_group()
+  local group
+  while true do
+    local line = next_line()
+    if not line then
+      return group
     end
-    local group = groups[#groups]
-    if not group or group.priority ~= priority then
-      group = {priority = priority}
-      groups[#groups + 1] = group
+    local queue, type_, priority = split_line(line)
+    if group and group.priority ~= priority then
+      return group
     end
-    group[#group + 1] = {key = P .. 'w:' .. line, name = line, queue = queue, from = 0, at = 1, found = {}}
+    page_at = page_at + 1
+    if types[type_] and not paused[queue] and (asked < 0 or (allowance[queue] or 0) > 0) then
+      if asked < 0 then
+        allowance[queue] = allowance[queue] or n
+      end
+      group = group or {priority = priority}
+      group[#group + 1] = {key = P .. 'w:' .. line, name = line, queue = queue, from = 0, at = 1, found = {}}
+    end
   end
 end
 
@@ -125,7 +144,11 @@ local function gate(id, job)
   end
 end
 
-for _, group in ipairs(groups) do
+while #taken < n and blocked < MOST_BLOCKED do
+  local group = next_group()
+  if not group then
+    break
+  end
   while #taken < n and blocked < MOST_BLOCKED do
     local line, id = foremost(group)
     if not line then

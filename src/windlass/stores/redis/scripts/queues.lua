@@ -1,8 +1,8 @@
 -- Answers now, the queues, when they were paused, their largest depths, the counts, and the oldest instant that a
--- waiting job of a line was queued at, line by line. Only reads; of each line the first few are looked at.
-local LOOKED = 20
+-- waiting job of a line was queued at, line by line. Only reads; the first few of the first lines are looked at.
+local LOOKED, LINES_LOOKED = 20, 1000
 local oldest = {}
-for _, line in ipairs(redis.call('ZRANGE', P .. 'lines', 0, -1)) do
+for _, line in ipairs(redis.call('ZRANGE', P .. 'lines', 0, LINES_LOOKED - 1)) do
   local ids = redis.call('ZRANGE', P .. 'w:' .. line, 0, LOOKED - 1)
   load(ids)
   for _, id in ipairs(ids) do
