@@ -20,7 +20,7 @@ from windlass.core.history import Happened
 from windlass.core.outcome import Succeeded
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Action, Created, Filter, Lease, Order, Verdict
+from windlass.stores.contract import Action, Created, Filter, Granted, Held, Lease, Order, Verdict
 from windlass.stores.redis.records import FIELDS
 from windlass.stores.redis.records import LONG as LONG_PAYLOAD
 from windlass.stores.redis.store import RedisStore
@@ -195,6 +195,16 @@ async def test_an_insert_and_an_end_whose_answers_were_lost_happen_once(place: R
         assert await store.jobs.apply([decide(job, Succeeded("1")) for job in jobs]) == [Verdict.APPLIED] * 2
         assert await told(store, one.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
         await check(store)
+
+
+async def test_a_lock_whose_grant_was_lost_is_the_callers(place: RedisPlace) -> None:
+    async with wire(place) as (between, store):
+        await put(store)
+        between.lose = 1
+        granted = await store.locks.acquire("l", "ann", LONG)
+        assert isinstance(granted, Granted)
+        assert isinstance(await store.locks.acquire("l", "ann", LONG), Held)
+        assert await store.locks.release("l", granted.token)
 
 
 async def test_connections_that_were_cut_are_made_anew(store: RedisStore) -> None:

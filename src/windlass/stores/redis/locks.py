@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_key
@@ -20,7 +21,8 @@ class RedisLocks(Room):
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
         """Take the lock if it is free or has expired."""
         check_key(name, "the lock's name")
-        token, until = await self.link.run("acquire", [name, owner, as_duration_ms(ttl)])
+        mark = secrets.token_hex(8)
+        token, until = await self.link.run("acquire", [name, owner, as_duration_ms(ttl), mark])
         return Granted(token, instant(until)) if token else Held(instant(until))
 
     @guarded

@@ -133,4 +133,6 @@ class RedisStore(Room):
             "role": info.get("role"),
             "replicas": info.get("connected_slaves"),
             "append-only file": bool(info.get("aof_enabled")),
+            "appendfsync": await self._setting("appendfsync"),
+            "min-replicas-to-write": await self._setting("min-replicas-to-write"),
         }

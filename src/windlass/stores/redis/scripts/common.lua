@@ -7,7 +7,7 @@ local P = KEYS[1]
 local SEP = '\31'
 local MOST = 1000
 local MOST_LINES = 100
-local COUNTS, LEASES, DUE = P .. 'counts', P .. 'leases', P .. 'due'
+local COUNTS, LEASES, DUE, RECORD = P .. 'counts', P .. 'leases', P .. 'due', P .. 'j:'
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -70,7 +70,7 @@ local function load(ids)
     local keys, n = {}, 0
     for at = first, math.min(first + MOST - 1, #ids) do
       n = n + 1
-      keys[n] = P .. 'j:' .. ids[at]
+      keys[n] = RECORD .. ids[at]
     end
     local found = redis.call('MGET', unpack(keys))
     for at = 1, n do
@@ -84,7 +84,7 @@ end
 
 local function job_of(id)
   if jobs[id] == nil then
-    local found = redis.call('GET', P .. 'j:' .. id)
+    local found = redis.call('GET', RECORD .. id)
     jobs[id] = found and parts_of(found) or false
   end
   return jobs[id]
@@ -259,7 +259,7 @@ local function flush()
   for id, job in pairs(changed) do
     local text = joined(job)
     texts[id] = text
-    written[n + 1] = P .. 'j:' .. id
+    written[n + 1] = RECORD .. id
     written[n + 2] = text
     n = n + 2
     if n >= MOST then
@@ -327,7 +327,7 @@ local function erase(id, job)
   let_go(id, job)
   jobs[id] = false
   changed[id] = nil
-  redis.call('DEL', P .. 'j:' .. id, P .. 'x:' .. id)
+  redis.call('DEL', RECORD .. id, P .. 'x:' .. id)
 end
 
 -- Where a schedule asks whether an earlier job of it is live.
