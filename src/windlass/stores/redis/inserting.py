@@ -62,9 +62,9 @@ async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
 
 
 def _meets_nobody(drafts: Sequence[Draft]) -> bool:
-    """Whether these have no keys and are in no lists but those of their status."""
+    """Whether these have no key to be met by and are in no lists but those of their status."""
     for draft in drafts:
-        if draft.unique_queued or draft.unique_running or draft.idempotency_key or draft.limit_key:
+        if draft.unique_queued or draft.idempotency_key:
             return False
     options = {id(draft.options): draft.options for draft in drafts}
     return not any(map(_listed, options.values())) and len({draft.id for draft in drafts}) == len(drafts)
@@ -72,10 +72,10 @@ def _meets_nobody(drafts: Sequence[Draft]) -> bool:
 
 def _alike(drafts: Sequence[Draft]) -> list[Value]:
     """Drafts by what they share: of each only its id and payload are told."""
-    groups: dict[tuple[int, str, bool], list[Value]] = {}
+    groups: dict[object, list[Value]] = {}
     for draft in drafts:
         apart = len(draft.payload_json) > LONG
-        key = (id(draft.options), draft.type, apart)
+        key = (id(draft.options), draft.type, apart, draft.unique_running, draft.limit_key, draft.limit)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _shared(draft, apart=apart)

@@ -109,6 +109,10 @@ local function head(line)
 end
 
 local function foremost(group)
+  if #group == 1 then
+    local id = head(group[1])
+    return id and group[1], id
+  end
   local best, best_id, best_at
   for _, line in ipairs(group) do
     local id, run_at = head(line)

@@ -27,7 +27,7 @@ for first = 1, n, MOST do
   end
 end
 
-local written, size, record = {}, 0, 0
+local written, size, record, listed = {}, 0, 0, {}
 for _, group in ipairs(groups) do
   local ids, waiting, m = {}, {}, 0
   for place = group.first, group.last, 2 do
@@ -45,23 +45,22 @@ for _, group in ipairs(groups) do
     m = m + 2
   end
   local named = group.status .. SEP .. group.queue .. SEP .. group.type
-  additions[#additions + 1] = {P .. 'v:' .. named, ids}
+  listed[#listed + 1] = {P .. 'v:' .. named, ids}
   if group.status == 'q' then
     local line = group.queue .. SEP .. group.type .. SEP .. group.priority
     lines[line] = group.priority
-    additions[#additions + 1] = {P .. 'w:' .. line, waiting}
+    listed[#listed + 1] = {P .. 'w:' .. line, waiting}
   else
-    additions[#additions + 1] = {DUE, waiting}
+    listed[#listed + 1] = {DUE, waiting}
   end
   tally(COUNTS, named, m / 2)
 end
 for first = 1, size, MOST do
   redis.call('MSET', unpack(written, first, math.min(first + MOST - 1, size)))
 end
-for _, added in ipairs(additions) do
-  in_parts('ZADD', added[1], added[2])
+for _, list in ipairs(listed) do
+  in_parts('ZADD', list[1], list[2])
 end
-additions = {}
 flush()
 know_queues(groups)
 wake()
