@@ -12,9 +12,10 @@ from dataclasses import asdict
 from bench.figures import Figure
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
+from bench.redis import measure_redis
 from bench.sqlite import measure_sqlite
 
-STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres}
+STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres, "redis": measure_redis}
 
 
 def main() -> int:

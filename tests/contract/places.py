@@ -19,8 +19,10 @@ import psycopg
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.synchronous.client_session import ClientSession
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 
-from tests.support.servers import start_mongo, start_postgres
+from tests.support.servers import start_mongo, start_postgres, start_redis
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store
 
@@ -292,10 +294,85 @@ async def postgres(_: Path) -> AsyncGenerator[Place, None]:
     await place.drop()
 
 
+class RedisPlace(Place):
+    def __init__(self, url: str, namespace: str) -> None:
+        self.url, self.namespace = url, namespace
+
+    def store(self) -> Store:
+        return store_at(self.url, namespace=self.namespace)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction, None]:
+        driver: Any = AsyncRedis  # half of its methods have no types
+        async with driver.from_url(self.url) as client, client.pipeline(transaction=True) as pipeline:
+            yield RedisTransaction(pipeline)
+
+    @contextmanager
+    def transaction_now(self) -> Generator[Transaction, None, None]:
+        with self.client() as client, client.pipeline(transaction=True) as pipeline:
+            yield RedisTransaction(pipeline)
+
+    async def plant(self, job_id: str) -> None:
+        with self.client() as client:
+            client.rpush(self.planted_at, job_id)
+
+    async def planted(self) -> list[str]:
+        with self.client() as client:
+            return [one.decode() for one in client.lrange(self.planted_at, 0, -1)]
+
+    async def pretend_version(self, version: int) -> None:
+        with self.client() as client:
+            client.hset(f"{{{self.namespace}}}:meta", "schema", str(version))
+
+    async def damage(self) -> None:
+        with self.client() as client:
+            client.hdel(f"{{{self.namespace}}}:meta", "layout")
+
+    @property
+    def planted_at(self) -> str:
+        return f"{self.namespace}:orders"
+
+    def client(self) -> Any:
+        driver: Any = Redis
+        return driver.from_url(self.url)
+
+    def drop(self) -> None:
+        with self.client() as client:
+            for key in client.scan_iter(f"*{self.namespace}*", count=1000):
+                client.unlink(key)
+
+
+class RedisTransaction:
+    """Redis has none that an enqueue could join: a pipeline is what a caller might try."""
+
+    def __init__(self, tx: object) -> None:
+        self.tx = tx
+
+    async def commit(self) -> None: ...
+
+    async def rollback(self) -> None: ...
+
+
+@cache
+def redis_url() -> str:
+    """One server for all tests of this process."""
+    server = start_redis()
+    atexit.register(server.stop)
+    return server.url
+
+
+@asynccontextmanager
+async def redis(_: Path) -> AsyncGenerator[Place, None]:
+    place = RedisPlace(redis_url(), f"t{secrets.token_hex(8)}")
+    yield place
+    place.drop()
+
+
 PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
     "sqlite": sqlite,
     "mongo": mongo,
     "postgres": postgres,
+    "redis": redis,
 }
 """How a place for each store is made, and removed afterwards."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Store
     from windlass.stores.sqlite.engine import Synchronous
 
-KNOWN = "sqlite:///jobs.db, postgresql://localhost/shop or mongodb://localhost/shop"
+KNOWN = "sqlite:///jobs.db, postgresql://localhost/shop, mongodb://localhost/shop or redis://localhost/0"
 _SAFETY: dict[str, Synchronous] = {"FULL": "FULL", "NORMAL": "NORMAL", "OFF": "OFF"}
 
 
@@ -27,6 +27,8 @@ def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL"
         return _mongo(url, namespace)
     if parts.scheme in ("postgresql", "postgres"):
         return _postgres(url, namespace)
+    if parts.scheme in ("redis", "rediss"):
+        return _redis(url, namespace)
     raise SettingsError(f"the store URL {redact(url)!r} is of no known kind: expected one like {KNOWN}")
 
 
@@ -121,6 +123,37 @@ def _postgres(url: str, namespace: str) -> Store:
             namespace=namespace,
             timeout=_seconds(timeout, redact(place)),
             pooler=_POOLERS[pooler],
+        )
+    )
+
+
+_REDIS_OPTIONS = ("timeout", "db", "health_check_interval", "socket_keepalive")
+
+
+def _redis(url: str, namespace: str) -> Store:
+    try:
+        from windlass.stores.redis.connection import Place
+        from windlass.stores.redis.store import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name not in ("redis", "hiredis"):
+            raise
+        raise SettingsError(f"{redact(url)!r} needs redis: pip install windlass[redis]") from None
+    place, _, query = url.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    unknown = [name for name in options if name not in _REDIS_OPTIONS and not name.startswith("ssl_")]
+    if unknown:
+        raise SettingsError(
+            f"{redact(place)!r} sets {', '.join(sorted(unknown))}:"
+            f" a Redis URL takes {', '.join(_REDIS_OPTIONS)} and ssl_*"
+        )
+    timeout = options.get("timeout", "10")
+    rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] != "timeout")
+    return RedisStore(
+        Place(
+            url=f"{place}?{rest}" if rest else place,
+            address=redact(place),
+            namespace=namespace,
+            timeout=_seconds(timeout, redact(place)),
         )
     )
 

@@ -1,0 +1,240 @@
+"""The connections of the Redis store: a few per opened store, with deadlines, and errors in windlass's words.
+
+Everything that changes something is one script: it happens as a whole or not at all. A script that the server has
+forgotten, after a restart or a failover, is sent again with its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from importlib.resources import files
+from typing import Any, TypeAlias, TypeVar, cast
+
+from redis import exceptions as rd
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable
+
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
+Value: TypeAlias = str | bytes | int
+Client: TypeAlias = Any
+"""redis.asyncio.Redis: half of its methods have no types"""
+Answer: TypeAlias = Any
+"""what a script returned: bytes, numbers and lists of them"""
+
+OLDEST = (6, 2)
+"""with effects replication by default, and ZRANGE as scripts use it"""
+_MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
+_CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
+
+_LOST = (rd.ConnectionError, rd.TimeoutError, OSError)
+"""the connection is gone, and with it the knowledge whether what was asked has happened"""
+_DENIED = (rd.AuthenticationError, rd.AuthorizationError, rd.NoPermissionError)
+_AGAIN = frozenset({"READONLY", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED"})
+"""nothing has happened, and in a moment it may"""
+# Before 7.0, a refusal inside a script comes wrapped: "Error running script (…): @user_script: 12: -OOM …".
+_INSIDE = re.compile(r"@user_script: ?\d+: -?([A-Z]+) ")
+_PREFIXES: dict[type[Exception], str] = {
+    rd.ReadOnlyError: "READONLY",
+    rd.OutOfMemoryError: "OOM",
+    rd.BusyLoadingError: "LOADING",
+    rd.TryAgainError: "TRYAGAIN",
+    rd.MasterDownError: "MASTERDOWN",
+    rd.ClusterDownError: "CLUSTERDOWN",
+}
+"""for these the driver cuts the word off"""
+
+
+def word_of(error: Exception) -> str:
+    """The word that a server's error begins with, wherever it stands."""
+    known = _PREFIXES.get(type(error))
+    if known:
+        return known
+    inside = _INSIDE.search(str(error))
+    return inside[1] if inside else str(error).partition(" ")[0]
+
+
+_PARTS = {
+    "enqueue": ("inserting",),
+    "insert": ("inserting",),
+    "fire": ("inserting",),
+    "apply": ("settling",),
+    "rescue": ("settling",),
+}
+"""what scripts share beside common.lua"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the keys are."""
+
+    url: str
+    address: str
+    """the same without secrets"""
+    namespace: str = "windlass"
+    timeout: float = 10.0
+    """seconds an operation may take in all, waiting for a connection included"""
+
+
+@cache
+def script(name: str) -> tuple[str, str]:
+    """The text of a script and its digest."""
+    where = files("windlass.stores.redis") / "scripts"
+    parts = ("common", *_PARTS.get(name, ()), name)
+    text = "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
+    return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class Link:
+    """One opened store: its connections. Belongs to the loop that opened it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.prefix = f"{{{place.namespace}}}:"
+        self._client: Client | None = None
+        self._room = asyncio.Semaphore(_MOST)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def connect(self) -> Client:
+        """A client of its own, not yet connected."""
+        driver: Client = Redis
+        try:
+            return driver.from_url(
+                self.place.url,
+                socket_connect_timeout=min(_CONNECT, self.place.timeout),
+                # The driver must not repeat by itself: what may be repeated is said here, and how often.
+                retry=Retry(NoBackoff(), 0),
+                client_name="windlass",
+                protocol=2,
+            )
+        except ValueError as error:
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
+
+    async def start(self) -> None:
+        """Make the client; the first command connects it."""
+        if self._client is None:
+            self._client, self._loop, self._room = self.connect(), asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.aclose()
+
+    def _at_hand(self) -> Client:
+        if self._client is None:
+            raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
+        if self._loop is not asyncio.get_running_loop():
+            # An earlier loop has ended with its connections.
+            self._client, self._loop, self._room = self.connect(), asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
+        return self._client
+
+    def key(self, name: str) -> str:
+        """A key of this namespace."""
+        return self.prefix + name
+
+    async def command(self, *words: Value) -> Answer:
+        """One command that may safely be done twice."""
+        return await self._surely(lambda client, _: client.execute_command(*words))
+
+    async def run(self, name: str, values: Sequence[Value] = ()) -> Answer:
+        """One script that may safely be run twice: its writes are fenced by tokens or known by ids."""
+        return await self._surely(lambda client, _: self._eval(client, name, values))
+
+    async def ask(self, name: str, values: Callable[[bool], Sequence[Value]]) -> Answer:
+        """The same for a script that has to know whether it is asked again, because an answer was lost."""
+        return await self._surely(lambda client, again: self._eval(client, name, values(again)))
+
+    async def _eval(self, client: Client, name: str, values: Sequence[Value]) -> Answer:
+        text, digest = script(name)
+        try:
+            return await client.execute_command("EVALSHA", digest, 1, self.prefix, *values)
+        except rd.NoScriptError:
+            return await client.execute_command("EVAL", text, 1, self.prefix, *values)
+
+    async def _surely(self, work: Callable[[Client, bool], Coroutine[Any, Any, Answer]]) -> Answer:
+        """Work until it is done or the time is over, again after every lost connection.
+
+        A command that is cancelled or takes too long ends its connection: the driver closes it, so that a late answer
+        is never taken for another's.
+        """
+        client: Client = self._at_hand()
+        loop = asyncio.get_running_loop()
+        deadline, again = loop.time() + self.place.timeout, False
+        refusal: Exception | None = None
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline), self._room:
+                    return await work(client, again)
+            except _DENIED:
+                raise
+            except (rd.RedisError, OSError) as error:
+                lost, word = isinstance(error, _LOST), word_of(error)
+                if not (lost or word in _AGAIN) or self._client is None:
+                    raise
+                if loop.time() >= deadline:
+                    raise refusal or error from None  # what was refused all the time says more than that time is over
+                if not lost:
+                    refusal = error
+                again = again or lost
+                if word == "READONLY":
+                    # Its server has become a replica: the name may lead to another one by now.
+                    await client.connection_pool.disconnect(inuse_connections=False)
+            await asyncio.sleep(random.uniform(0.01, 0.1))
+
+
+class Room:
+    """A part of the store that talks through the link."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+
+def guarded(method: F) -> F:
+    """Let no driver error out of this method."""
+
+    @wraps(method)
+    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(room, *args, **kwargs)
+        except (rd.RedisError, OSError, UnicodeError) as error:
+            raise translate(error, room.link.place) from error
+
+    return cast("F", guard)  # it has the method's own parameters and result
+
+
+def translate(error: Exception, place: Place) -> StoreError:
+    """The driver's error in windlass's words, without the driver's view of the world."""
+    where, word = place.address, word_of(error)
+    if isinstance(error, UnicodeError):
+        return StoreError(f"Redis cannot keep a value of this job: {str(error)[:200]}")
+    if isinstance(error, _DENIED) or word in ("NOAUTH", "WRONGPASS", "NOPERM"):
+        return StoreUnavailable(f"{where} refused the user, the password or a command: check them in the URL and ACL")
+    if word == "OOM":
+        return StoreUnavailable(
+            f"{where} has reached its maxmemory: nothing was written; raise it, or prune what has ended, and try again"
+        )
+    if word == "READONLY":
+        return StoreUnavailable(f"{where} is a read-only replica: give the address of the primary")
+    if word == "MISCONF":
+        return StoreUnavailable(f"{where} cannot write its own file and takes no changes: look at its log and its disk")
+    if word == "MOVED":
+        return StoreError(f"{where} is a node of a cluster, which windlass cannot follow yet: give it a Redis alone")
+    if word in _AGAIN:
+        return StoreUnavailable(f"{where} could not do it now ({word}): try again")
+    if isinstance(error, (TimeoutError, rd.TimeoutError)):
+        return StoreUnavailable(f"{where} did not answer within {place.timeout:g} s: try again")
+    if isinstance(error, _LOST):
+        return StoreUnavailable(
+            f"no Redis answers at {where}, or the connection was lost: check that it runs and can be reached, then"
+            " try again"
+        )
+    return StoreError(f"Redis refused: {str(error).partition(chr(10))[0][:200]}")

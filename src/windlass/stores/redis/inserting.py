@@ -1,0 +1,219 @@
+"""Insert: drafts become records, all in one script."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.errors import StoreError
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.redis.records import FIELDS, LONG, NUL, as_duration_ms, as_ms, packed, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.core.draft import Draft, Options
+    from windlass.stores.redis.connection import Link, Value
+
+_AT_ONCE = 1000  # drafts in one script: others wait for as long as it runs
+
+
+class Groups:
+    """What drafts asked for alike share, told once."""
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self._known: dict[tuple[int, str], int] = {}
+        self._ends: dict[int, tuple[list[str], list[str]]] = {}
+        self._kept: list[Options] = []  # so that no two live under one id()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, draft: Draft) -> int:
+        """The number of a draft's group, from 1."""
+        options = draft.options
+        key = (id(options), draft.type)
+        if key not in self._known:
+            self._known[key] = len(self._known) + 1
+            self._kept.append(options)
+            self.values += _group(draft.type, options)
+        return self._known[key]
+
+    def ends(self, options: Options) -> tuple[list[str], list[str]]:
+        """The parts of a record that come from the options alone."""
+        if id(options) not in self._ends:
+            self._kept.append(options)
+            self._ends[id(options)] = _lineage(options), _tail(options)
+        return self._ends[id(options)]
+
+
+async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
+    """One verdict per draft, in order."""
+    verdicts: list[Inserted] = []
+    for first in range(0, len(drafts), _AT_ONCE):
+        part = drafts[first : first + _AT_ONCE]
+        if _meets_nobody(part) and await link.run("enqueue", _alike(part)):
+            verdicts += [Created(draft.id) for draft in part]
+        else:
+            verdicts += await _insert(link, part)
+    return verdicts
+
+
+def _meets_nobody(drafts: Sequence[Draft]) -> bool:
+    """Whether these have no key to be met by and are in no lists but those of their status."""
+    for draft in drafts:
+        if draft.unique_queued or draft.idempotency_key:
+            return False
+    options = {id(draft.options): draft.options for draft in drafts}
+    return not any(map(_listed, options.values())) and len({draft.id for draft in drafts}) == len(drafts)
+
+
+def _alike(drafts: Sequence[Draft]) -> list[Value]:
+    """Drafts by what they share: of each only its id and payload are told."""
+    groups: dict[object, list[Value]] = {}
+    for draft in drafts:
+        apart = len(draft.payload_json) > LONG
+        key = (id(draft.options), draft.type, apart, draft.unique_running, draft.limit_key, draft.limit)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _shared(draft, apart=apart)
+        if NUL in draft.payload_json:
+            raise StoreError("Redis cannot keep a payload with a NUL character")
+        group += (draft.id, draft.payload_json)
+    values: list[Value] = []
+    for group in groups.values():
+        group[_COUNT] = (len(group) - _COUNT - 1) // 2
+        values += group
+    return values
+
+
+_COUNT = 12  # where a group of `_alike` has its number of drafts
+_PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("queue")  # scripts write what comes before the queue
+
+
+def _shared(draft: Draft, *, apart: bool) -> list[Value]:
+    fields = _body(draft, Groups(), "" if apart else "-").split(b"\0")
+    before, after = fields[:_PAYLOAD_AT], fields[_PAYLOAD_AT + 1 :]
+    ends = b"\0".join([*before, b""]), b"\0".join([b"", *after])
+    return [*_group(draft.type, draft.options), *ends, int(apart), 0]
+
+
+async def _insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
+    groups = Groups()
+    values: list[Value] = []
+    for draft in drafts:
+        values += draft_values(draft, groups)
+    return [_verdict(answer) for answer in await link.run("insert", [len(groups), *groups.values, *values])]
+
+
+def draft_values(draft: Draft, groups: Groups) -> list[Value]:
+    """A draft as scripts read it; inserting.lua says what each value is."""
+    options = draft.options
+    apart = draft.payload_json if len(draft.payload_json) > LONG else ""
+    return [
+        groups.of(draft),
+        draft.id,
+        _body(draft, groups, "" if apart else draft.payload_json),
+        apart,
+        int(_listed(options)),
+        draft.unique_queued or "",
+        draft.idempotency_key or "",
+    ]
+
+
+def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
+    options = draft.options
+    lineage, tail = groups.ends(options)
+    key = draft.unique_queued or ""
+    limit = "" if draft.limit is None else str(draft.limit)
+    fields = [
+        options.queue,
+        draft.type,
+        str(options.priority),
+        *_UNTOUCHED,
+        key,
+        key,
+        draft.unique_running or "",
+        draft.limit_key or "",
+        limit,
+        "",
+        options.schedule or "",
+        *_NOTHING_YET,
+        "" if payload else "1",
+        *lineage,
+        draft.idempotency_key or "",
+        payload,
+        *tail,
+    ]
+    return packed(fields)
+
+
+_UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "", "")
+"""attempts, crashes, token, worker, expires_at, started_at, cancel_at, finished_at, duration, wait"""
+_NOTHING_YET = ("", "", "", "1")
+"""progress, result, error, moves"""
+
+
+def _lineage(options: Options) -> list[str]:
+    return [
+        "" if options.tick is None else str(as_ms(options.tick)),
+        options.parent_id or "",
+        options.user_id or "",
+        options.entity_name or "",
+        options.entity_id or "",
+        options.correlation_id or "",
+    ]
+
+
+def _tail(options: Options) -> list[str]:
+    return [
+        str(options.max_attempts),
+        str(options.max_crashes),
+        _ms(options.timeout),
+        options.replay_of or "",
+        json.dumps(options.tags) if options.tags else "",
+        options.metadata_json or "",
+        options.trace or "",
+    ]
+
+
+def _group(type_: str, options: Options) -> list[Value]:
+    return [
+        options.queue,
+        type_,
+        options.priority,
+        _ms(options.delay),
+        "" if options.run_at is None else str(as_ms(options.run_at)),
+        told(note=f"replay of {options.replay_of}" if options.replay_of else None),
+        int(options.on_conflict == "replace"),
+        _ms(options.longest_wait),
+        _ms(options.idempotency_window),
+    ]
+
+
+def _ms(value: timedelta | None) -> str:
+    return "" if value is None else str(as_duration_ms(value))
+
+
+def _listed(options: Options) -> bool:
+    return bool(
+        options.user_id
+        or options.entity_name
+        or options.entity_id
+        or options.correlation_id
+        or options.schedule
+        or options.parent_id
+    )
+
+
+def _verdict(answer: list[Any]) -> Inserted:
+    kind, about = answer[0].decode(), answer[1].decode()
+    if kind == "created":
+        return Created(about)
+    if kind == "replaced":
+        return Replaced(about)
+    if kind == "full":
+        return Full(about, answer[2])
+    return Duplicate(about, answer[2].decode())

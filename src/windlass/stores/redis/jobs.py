@@ -1,0 +1,89 @@
+"""The life of jobs in Redis: each operation is one script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from windlass.core.errors import TransactionRefused
+from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.redis import claiming, inserting, operating, settling, sweeping
+from windlass.stores.redis.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.core.draft import Draft
+    from windlass.core.job import Job
+    from windlass.core.transition import Transition
+    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+
+
+class RedisJobs(Room):
+    """See `contract.Jobs` for what each promises."""
+
+    @guarded
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        """Write each draft or say why not."""
+        if tx is not None:
+            _refuse(tx)
+        return await inserting.insert(self.link, drafts) if drafts else []
+
+    def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
+        """Redis has no transaction that an enqueue could join."""
+        _refuse(tx)
+
+    @guarded
+    async def claim(self, want: Want) -> list[Job]:
+        """Lease at most n jobs."""
+        if want.n < 1 or not want.types or want.queues == {}:
+            return []
+        return await claiming.claim(self.link, want)
+
+    @guarded
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        """Renew leases."""
+        return await settling.extend(self.link, worker_id, leases, lease)
+
+    @guarded
+    async def cancels(self, worker_id: str) -> frozenset[str]:
+        """What this worker should stop."""
+        return await settling.cancels(self.link, worker_id)
+
+    @guarded
+    async def report(self, reports: Sequence[Report]) -> list[Verdict]:
+        """Write progress."""
+        return await settling.report(self.link, reports) if reports else []
+
+    @guarded
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        """Write transitions."""
+        return await settling.apply(self.link, transitions)
+
+    @guarded
+    async def promote(self, n: int) -> Promoted:
+        """Queue what is due."""
+        return await sweeping.promote(self.link, n)
+
+    @guarded
+    async def rescue(self, n: int) -> list[Rescued]:
+        """Hand back what was lost."""
+        return await sweeping.rescue(self.link, n)
+
+    @guarded
+    async def prune(self, retention: Retention, n: int) -> int:
+        """Delete what has been kept long enough."""
+        return await sweeping.prune(self.link, retention, n)
+
+    @guarded
+    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+        """Carry out operators' orders."""
+        return await operating.operate(self.link, orders)
+
+
+def _refuse(tx: object) -> NoReturn:
+    raise TransactionRefused(
+        f"tx is a {type(tx).__module__}.{type(tx).__name__}, but Redis has no transaction that an enqueue can join:"
+        " enqueue after your commit, with a unique or idempotency key so that a second try makes no second job, or keep"
+        " the jobs in the database of the transaction (PostgreSQL, MongoDB or SQLite)"
+    )

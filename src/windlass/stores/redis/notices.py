@@ -1,0 +1,137 @@
+"""Wake-ups on Redis: scripts publish to one channel, which a connection of its own listens to.
+
+A notice carries nothing. The listener never gives up: after any fault it wakes everybody once, because something may
+have been missed, and connects anew with a capped pause. From time to time it asks for a sign of life; without one, push
+is not healthy and polling takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from redis.exceptions import RedisError
+
+from windlass.core.errors import WindlassError
+from windlass.stores.redis.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from windlass.stores.redis.connection import Link
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_QUIET = 10.0  # seconds without a word after which a sign of life is asked for
+_HEARD = 3.0  # seconds in which one has to come
+_GATHER = 0.002  # seconds: what comes so soon after a wake-up is told together
+_FAULTS = (RedisError, OSError, WindlassError)
+
+
+class RedisNotices(Room):
+    """See `contract.Notices` for what each promises."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._watcher: asyncio.Task[None] | None = None
+        self._healthy = False
+        self._gathering = self._more = False
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the channel is open and has answered."""
+        return self._healthy
+
+    @guarded
+    async def publish(self) -> None:
+        """Wake whoever listens."""
+        await self.link.command("PUBLISH", self.link.key("notices"), "")
+
+    @asynccontextmanager
+    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+        """Call `wake` after changes, until left."""
+        listener = (asyncio.get_running_loop(), wake)
+        self._listeners.append(listener)
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch(), name="windlass-redis-notices")
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+            if not self._listeners:
+                await self.close()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        watcher, self._watcher = self._watcher, None
+        self._healthy = False
+        if watcher is not None and watcher.get_loop() is asyncio.get_running_loop():
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    def _ring(self) -> None:
+        for listener in tuple(self._listeners):
+            with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
+                listener[0].call_soon_threadsafe(self._wake, listener)
+
+    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+        if listener in self._listeners:  # it may have left since
+            listener[1]()
+
+    async def _watch(self) -> None:
+        pause = _FIRST_PAUSE
+        while self._wanted():
+            with suppress(*_FAULTS):
+                if await self._follow():
+                    pause = _FIRST_PAUSE
+            self._healthy = False
+            self._ring()
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _wanted(self) -> bool:
+        # A driver may swallow a cancellation that meets an answer on its way: being asked to end is not enough.
+        return self._watcher is asyncio.current_task()
+
+    async def _follow(self) -> bool:
+        """Listen until the connection fails; returns whether it ever worked."""
+        client = self.link.connect()
+        channel = client.pubsub()
+        worked = False
+        try:
+            async with asyncio.timeout(self.link.place.timeout):
+                await channel.subscribe(self.link.key("notices"))
+            while self._wanted():
+                message = await channel.get_message(timeout=_QUIET)
+                if message is None:
+                    await channel.ping()
+                    message = await channel.get_message(timeout=_HEARD)
+                    if message is None:
+                        return worked
+                if not worked:
+                    self._healthy = worked = True
+                    self._ring()
+                elif message["type"] == "message":
+                    self._ring_soon()
+            return worked
+        finally:
+            self._healthy = False
+            await channel.aclose()
+            await client.aclose()
+
+    def _ring_soon(self) -> None:
+        """Ring at once, and for all that comes in the next moment together at its end."""
+        if self._gathering:
+            self._more = True
+            return
+        self._gathering, self._more = True, False
+        self._ring()
+        asyncio.get_running_loop().call_later(_GATHER, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        if self._more:
+            self._ring_soon()

@@ -1,0 +1,36 @@
+"""Operate: what operators ask of jobs, recorded in the job's own history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.redis.records import STATUSES, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.redis.connection import Link, Value
+
+_ACTIONS = {Action.CANCEL: "c", Action.RETRY: "r", Action.DELETE: "x"}
+_AT_ONCE = 200  # orders in one script: each may free a line of blocked jobs
+
+
+async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
+    """One answer per order, in order."""
+    answers: list[Answer] = []
+    for first in range(0, len(orders), _AT_ONCE):
+        values: list[Value] = []
+        for order in orders[first : first + _AT_ONCE]:
+            values += [order.id, _ACTIONS[order.action], told(order.actor, order.reason)]
+        answers += [_answer(found) for found in await link.run("operate", values)]
+    return answers
+
+
+def _answer(found: list[Any]) -> Answer:
+    words = [word.decode() for word in found if word is not None]
+    return Answer(
+        Operated(words[0]),
+        STATUSES[words[1]] if len(words) > 1 else None,
+        words[2] if len(words) > 2 else None,
+    )

@@ -1,0 +1,200 @@
+-- ARGV: worker, n, lease in ms, mark, whether this claim is asked again, the worker as history tells of it, how many
+-- queues (-1: all), each queue and its allowance, then the types. Answers id, record and payload where that lies apart, for each job claimed.
+local worker, n, lease, mark = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), P .. 'mark:' .. ARGV[4]
+local MOST_BLOCKED = 1000
+local until_ = digits[now + lease]
+
+local function answer(ids)
+  local told = {}
+  for _, id in ipairs(ids) do
+    local job, at = job_of(id), #told
+    told[at + 1] = id
+    told[at + 2] = texts[id] or joined(job)
+    told[at + 3] = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
+  end
+  return told
+end
+
+if ARGV[5] == '1' then
+  -- The answer to this very claim may have been lost: what it took is given again, if it still is this worker's.
+  local kept = {}
+  for id in string.gmatch(redis.call('GET', mark) or '', '[^,]+') do
+    local job = job_of(id)
+    if job and job[STATUS] == 'p' and job[WORKER] == worker then
+      kept[#kept + 1] = id
+    end
+  end
+  if #kept > 0 then
+    return answer(kept)
+  end
+end
+
+local allowance, asked, at = {}, tonumber(ARGV[7]), 8
+for _ = 1, asked do
+  allowance[ARGV[at]] = tonumber(ARGV[at + 1])
+  at = at + 2
+end
+local types = {}
+for place = at, #ARGV do
+  types[ARGV[place]] = true
+end
+local paused = {}
+for _, name in ipairs(redis.call('HKEYS', P .. 'paused')) do
+  paused[name] = true
+end
+
+local function split_line(line)
+  local first = string.find(line, SEP, 1, true)
+  local second = string.find(line, SEP, first + 1, true)
+  return string.sub(line, 1, first - 1), string.sub(line, first + 1, second - 1), string.sub(line, second + 1)
+end
+
+-- Lines of one priority are walked side by side, those of the next only when they are used up. They are read a page at a
+-- time: where every job has a priority of its own there are as many lines as jobs.
+local LINES_AT_ONCE = 100
+local page, page_at, page_from, pages_over = {}, 1, 0, false
+
+local function next_line()
+  if page_at > #page and not pages_over then
+    page = redis.call('ZRANGE', P .. 'lines', page_from, page_from + LINES_AT_ONCE - 1)
+    pages_over = #page < LINES_AT_ONCE
+    page_from, page_at = page_from + LINES_AT_ONCE, 1
+  end
+  return page[page_at]
+end
+
+local function next_group()
+  local group
+  while true do
+    local line = next_line()
+    if not line then
+      return group
+    end
+    local queue, type_, priority = split_line(line)
+    if group and group.priority ~= priority then
+      return group
+    end
+    page_at = page_at + 1
+    if types[type_] and not paused[queue] and (asked < 0 or (allowance[queue] or 0) > 0) then
+      if asked < 0 then
+        allowance[queue] = allowance[queue] or n
+      end
+      group = group or {priority = priority}
+      group[#group + 1] = {key = P .. 'w:' .. line, name = line, queue = queue, from = 0, at = 1, found = {}}
+    end
+  end
+end
+
+local taken, blocked = {}, 0
+
+local function head(line)
+  if allowance[line.queue] < 1 then
+    return nil
+  end
+  if line.at > #line.found then
+    if line.over then
+      return nil
+    end
+    local page = math.max(20, math.min(n - #taken, MOST))
+    line.found = redis.call('ZRANGE', line.key, line.from, line.from + page - 1, 'WITHSCORES')
+    line.over = #line.found < 2 * page
+    line.from, line.at = line.from + page, 1
+    local ids = {}
+    for place = 1, #line.found, 2 do
+      ids[#ids + 1] = line.found[place]
+    end
+    load(ids)
+  end
+  return line.found[line.at], tonumber(line.found[line.at + 1])
+end
+
+local function foremost(group)
+  if #group == 1 then
+    local id = head(group[1])
+    return id and group[1], id
+  end
+  local best, best_id, best_at
+  for _, line in ipairs(group) do
+    local id, run_at = head(line)
+    if id and (not best or run_at < best_at or (run_at == best_at and id < best_id)) then
+      best, best_id, best_at = line, id, run_at
+    end
+  end
+  return best, best_id
+end
+
+local used, held = {}, {}
+
+-- What keeps a job from running now, counting what this very claim has let through.
+local function gate(id, job)
+  local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
+  if running == job[KEY] then
+    running = ''
+  end
+  if limit ~= '' then
+    used[limit] = used[limit] or tonumber(redis.call('HGET', P .. 'slots', limit) or 0)
+    if used[limit] >= tonumber(job[LIMIT] ~= '' and job[LIMIT] or 1) then
+      return 'limit:' .. limit
+    end
+  end
+  if running ~= '' then
+    if held[running] or redis.call('HEXISTS', P .. 'keys', running) == 1 then
+      return 'unique:' .. running
+    end
+    held[running] = true
+  end
+  if limit ~= '' then
+    used[limit] = used[limit] + 1
+  end
+end
+
+while #taken < n and blocked < MOST_BLOCKED do
+  local group = next_group()
+  if not group then
+    break
+  end
+  while #taken < n and blocked < MOST_BLOCKED do
+    local line, id = foremost(group)
+    if not line then
+      break
+    end
+    line.at = line.at + 2
+    local job = jobs[id]
+    local by = job and gate(id, job)
+    if job then
+      leave(id, job)
+      job[UPDATED_AT] = NOW
+    end
+    if not job then
+      remove(line.key, id)
+      lines[line.name] = group.priority
+    elseif by then
+      blocked = blocked + 1
+      job[BLOCKED_BY] = by
+      enter(id, job, 'b')
+      tell(id, job, 'b', '', noted(by))
+    else
+      allowance[line.queue] = allowance[line.queue] - 1
+      taken[#taken + 1] = id
+      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[job[TOKEN] + 1], until_
+      job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
+      job[WAIT] = job[QUEUED_AT] ~= '' and digits[now - job[QUEUED_AT]] or ''
+      enter(id, job, 'p')
+      tell(id, job, 'k', job[TOKEN], ARGV[6])
+    end
+  end
+end
+flush()
+for _, id in ipairs(taken) do
+  local job = jobs[id]
+  if job[KEY] ~= job[KEY_RUNNING] then
+    let_go(id, job)
+    hold(id, job, job[KEY_RUNNING])
+    changed[id] = job
+  end
+end
+flush()
+if #taken > 0 then
+  redis.call('SET', mark, table.concat(taken, ','), 'PX', 60000)
+end
+return answer(taken)

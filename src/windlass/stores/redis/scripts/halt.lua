@@ -1,0 +1,16 @@
+-- ARGV: whether to pause or to let go on, then the schedules.
+local PAUSED = 12
+for at = 2, #ARGV do
+  local found = redis.call('HGET', P .. 'schedules', ARGV[at])
+  if found then
+    local known = split(found)
+    if ARGV[1] == '0' then
+      known[PAUSED] = ''
+    elseif known[PAUSED] == '' then
+      known[PAUSED] = now
+    end
+    redis.call('HSET', P .. 'schedules', ARGV[at], joined(known))
+  end
+end
+wake()
+return 1

@@ -1,0 +1,6 @@
+-- ARGV: version, layout. Answers the version found; a newer one is left as it is.
+local found = tonumber(redis.call('HGET', P .. 'meta', 'schema') or 0)
+if found < tonumber(ARGV[1]) then
+  redis.call('HSET', P .. 'meta', 'schema', ARGV[1], 'layout', ARGV[2])
+end
+return found

@@ -1,0 +1,100 @@
+-- ARGV: id, action (c cancel, r retry, x delete) and what history tells of the operator, for each order. Answers verdict,
+-- the status found and the holder of its key, for each.
+local function cancel(id, job, rest)
+  if WAITS[job[STATUS]] then
+    leave(id, job)
+    job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
+    enter(id, job, 'c')
+    mark_live(id, job)
+    tell(id, job, 'c', '', rest)
+    flush()
+    if job[KEY] ~= '' then
+      let_go(id, job)
+      changed[id] = job
+      flush()
+    end
+    return 'done'
+  end
+  if job[STATUS] ~= 'p' then
+    return 'refused'
+  end
+  if job[CANCEL_AT] == '' then
+    job[CANCEL_AT] = NOW
+    add(P .. 'cancels', 0, id)
+  end
+  job[UPDATED_AT] = NOW
+  tell(id, job, 'a', '', rest)
+  flush()
+  return 'requested'
+end
+
+local function restart(id, job)
+  job[ATTEMPTS], job[CRASHES] = '0', '0'
+  for _, field in ipairs({RESULT, ERROR, PROGRESS, FINISHED_AT, STARTED_AT, DURATION, WAIT, WORKER, CANCEL_AT}) do
+    job[field] = ''
+  end
+end
+
+local function retry(id, job, rest)
+  local status = job[STATUS]
+  local hurried = status == 's' or status == 'r'
+  if not hurried and not ENDED[status] then
+    return 'refused'
+  end
+  if not hurried and job[KEY_QUEUED] ~= '' then
+    local holder = redis.call('HGET', P .. 'keys', job[KEY_QUEUED])
+    if holder and holder ~= id then
+      return 'duplicate', holder
+    end
+  end
+  leave(id, job)
+  if not hurried then
+    restart(id, job)
+  end
+  job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW, NOW
+  enter(id, job, 'q')
+  mark_live(id, job)
+  tell(id, job, 't', '', rest)
+  flush()
+  if not hurried and job[KEY_QUEUED] ~= '' then
+    hold(id, job, job[KEY_QUEUED])
+    changed[id] = job
+    flush()
+  end
+  return 'done'
+end
+
+local function delete(id, job)
+  if job[STATUS] == 'p' then
+    return 'refused'
+  end
+  local idempotent = whole(job)[IDEMPOTENT]
+  local key = idempotent ~= '' and P .. 'i:' .. idempotent
+  if key and redis.call('GET', key) == id then
+    redis.call('DEL', key)
+  end
+  erase(id, job)
+  flush()
+  return 'done'
+end
+
+local ACTIONS = {c = cancel, r = retry, x = delete}
+local answers = {}
+for at = 1, #ARGV, 3 do
+  local id, job = ARGV[at], job_of(ARGV[at])
+  if not job then
+    answers[#answers + 1] = {'missing'}
+  else
+    local found = job[STATUS]
+    local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2])
+    answers[#answers + 1] = {verdict, found, holder}
+    if verdict == 'done' then
+      -- The one that went may have been next in line: those behind it must not wait for its end.
+      local waited = {}
+      waited_for(job, waited)
+      unblock_behind(waited)
+    end
+  end
+end
+wake()
+return answers

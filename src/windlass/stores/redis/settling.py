@@ -1,0 +1,89 @@
+"""Settle: leases are extended, progress written and transitions applied, all fenced by the lease token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, error_json, packed, progress_json, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from windlass.core.transition import Transition
+    from windlass.stores.redis.connection import Link, Value
+
+_AT_ONCE = 1000  # jobs in one script: others wait for as long as it runs
+_VERDICTS = {"a": Verdict.APPLIED, "s": Verdict.STALE, "m": Verdict.MISSING}
+
+
+async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+    """Renew what is still the worker's and say what is not."""
+    lost: set[str] = set()
+    cancels: set[str] = set()
+    for first in range(0, len(leases), _AT_ONCE):
+        part = leases[first : first + _AT_ONCE]
+        values: list[Value] = [worker_id, as_duration_ms(lease)]
+        for one in part:
+            values += [one.id, one.token]
+        for one, found in zip(part, await link.run("extend", values), strict=True):
+            if found == b"l":
+                lost.add(one.id)
+            elif found == b"c":
+                cancels.add(one.id)
+    return Extended(lost=frozenset(lost), cancels=frozenset(cancels))
+
+
+async def cancels(link: Link, worker_id: str) -> frozenset[str]:
+    """What this worker should stop."""
+    return frozenset(id_.decode() for id_ in await link.run("cancels", [worker_id]))
+
+
+async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
+    """Write progress, one verdict each."""
+    values: list[Value] = []
+    for one in reports:
+        values += [one.lease.id, one.lease.token, packed([progress_json(one.progress)])]
+    return [_VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
+
+
+async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
+    """Write every transition whose token still is its job's; one verdict each, in order."""
+    verdicts: list[Verdict] = []
+    for first in range(0, len(transitions), _AT_ONCE):
+        told_of = await settle(link, "apply", transitions[first : first + _AT_ONCE])
+        verdicts += [_VERDICTS[verdict] for verdict in told_of]
+    return verdicts
+
+
+async def settle(link: Link, script: str, transitions: Sequence[Transition]) -> list[str]:
+    """Have a script write transitions, those that end alike together; returns one letter for each, in order."""
+    alike: dict[tuple[str, ...], tuple[list[int], list[str]]] = {}
+    for at, one in enumerate(transitions):
+        group = alike.get(common := _common(one))
+        if group is None:
+            group = alike[common] = ([], [])
+        group[0].append(at)
+        group[1].extend((one.id, str(one.token), one.result_json or ""))
+    values: list[Value] = []
+    for common, (_, each) in alike.items():
+        values += [packed(common), packed([*each, ""])]
+    answer = (await link.run(script, values)).decode()
+    letters = [""] * len(transitions)
+    places = (at for group in alike.values() for at in group[0])
+    for at, letter in zip(places, answer, strict=True):
+        letters[at] = letter
+    return letters
+
+
+def _common(one: Transition) -> tuple[str, ...]:
+    return (
+        CODES[one.to],
+        EVENTS[one.happened],
+        "" if one.delay is None else str(as_duration_ms(one.delay)),
+        "1" if one.give_back else "0",
+        "1" if one.crashed else "0",
+        error_json(one.error),
+        told(note=one.note),
+    )

@@ -1,0 +1,65 @@
+"""Sweep: promote what is due, rescue what was lost, prune what has been kept long enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.outcome import Lost
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.redis.records import STATUSES, as_duration_ms, duration, job_of, unpacked
+from windlass.stores.redis.settling import settle
+
+if TYPE_CHECKING:
+    from windlass.stores.redis.connection import Link, Value
+
+_AT_ONCE = 500  # jobs in one script: others wait for as long as it runs
+
+
+async def promote(link: Link, n: int) -> Promoted:
+    """Queue what is due."""
+    promoted = unblocked = 0
+    while True:
+        part = min(n - promoted, _AT_ONCE)
+        moved, freed, due = await link.run("promote", [part])
+        promoted, unblocked = promoted + moved, unblocked + freed
+        if moved < part or promoted >= n:
+            return Promoted(promoted, unblocked, None if due < 0 else duration(due))
+
+
+async def rescue(link: Link, n: int) -> list[Rescued]:
+    """Hand back what was lost, as the law decides; the script tests again that it is."""
+    rescued: list[Rescued] = []
+    while len(rescued) < n:
+        part = min(n - len(rescued), _AT_ONCE)
+        answer = await link.run("lost", [part])
+        jobs = [job_of(answer[at].decode(), unpacked(answer[at + 1])) for at in range(0, len(answer), 2)]
+        if not jobs:
+            break
+        letters = await settle(link, "rescue", [decide(job, Lost()) for job in jobs])
+        moved = [
+            Rescued(job.id, job.worker_id, STATUSES[to]) for job, to in zip(jobs, letters, strict=True) if to != "-"
+        ]
+        rescued += moved
+        if len(jobs) < part or not moved:
+            break
+    return rescued
+
+
+async def prune(link: Link, retention: Retention, n: int) -> int:
+    """Delete finished jobs past their time, and figures and workers that have expired."""
+    kept = _kept(retention)
+    for queue, own in retention.queues.items():
+        kept += [queue, *_kept(own)]
+    removed = 0
+    while True:
+        part = min(n - removed, _AT_ONCE)
+        gone: int = await link.run("prune", [part, *kept])
+        removed += gone
+        if gone < part or removed >= n:
+            return removed
+
+
+def _kept(retention: Retention) -> list[Value]:
+    return [as_duration_ms(retention.of(one)) for one in (Status.CANCELLED, Status.FAILED, Status.SUCCEEDED)]

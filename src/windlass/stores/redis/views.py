@@ -1,0 +1,199 @@
+"""Looking at jobs in Redis: by lists that scripts keep, never by SCAN."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.errors import SettingsError
+from windlass.core.status import Status
+from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.redis.connection import Room, guarded
+from windlass.stores.redis.records import (
+    APART,
+    CODES,
+    FIELDS,
+    PAYLOAD,
+    SEP,
+    STATUSES,
+    as_duration_ms,
+    entries_of,
+    instant,
+    job_of,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import timedelta
+
+    from windlass.core.history import Entry
+    from windlass.core.job import Job
+    from windlass.stores.redis.connection import Value
+
+# From the narrowest to the widest: the first that is asked for is walked, the others tested on the way.
+_LISTS = (
+    ("parent_id", "parent"),
+    ("correlation_id", "correlation"),
+    ("entity_id", "entity_id"),
+    ("user_id", "user"),
+    ("schedule", "schedule"),
+    ("entity_name", "entity"),
+)
+_TESTED = (*_LISTS, ("status", "status"), ("queue", "queue"), ("type", "type"))
+_AT_ONCE = 1000  # jobs looked at in one script: others wait for as long as it runs
+
+
+class RedisViews(Room):
+    """See `contract.Views` for what each promises."""
+
+    @guarded
+    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """The jobs of these ids, in order."""
+        found: list[bytes | None] = []
+        for first in range(0, len(ids), _AT_ONCE):
+            keys = [self.link.key(f"j:{id_}") for id_ in ids[first : first + _AT_ONCE]]
+            found += await self.link.command("MGET", *keys)
+        return await self._jobs([(id_, value) for id_, value in zip(ids, found, strict=True)])
+
+    async def _jobs(self, found: Sequence[tuple[str, bytes | None]]) -> list[Job | None]:
+        records = [None if value is None else unpacked(value) for _, value in found]
+        apart = [at for at, fields in enumerate(records) if fields is not None and fields[APART]]
+        for first in range(0, len(apart), _AT_ONCE):
+            part = apart[first : first + _AT_ONCE]
+            payloads = await self.link.command("MGET", *[self.link.key(f"x:{found[at][0]}") for at in part])
+            for at, payload in zip(part, payloads, strict=True):
+                fields = records[at]
+                if payload is None or fields is None:
+                    records[at] = None  # deleted since
+                else:
+                    fields[PAYLOAD] = payload.decode()
+        return [
+            None if fields is None else job_of(id_, fields) for (id_, _), fields in zip(found, records, strict=True)
+        ]
+
+    @guarded
+    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
+        """Newest first, after the cursor."""
+        if limit < 1:
+            raise SettingsError(f"limit is {limit}: expected at least 1")
+        walked = _walked(filter_)
+        if walked is None:
+            asked: list[Value] = [*_plain(filter_), limit + 1, after or ""]
+            found = list(_pairs(await self.link.run("find", asked)))
+        else:
+            found = await self._walk(walked, _tests(filter_), limit + 1, after or "")
+        jobs = [job for job in await self._jobs(found[:limit]) if job is not None]
+        return Page(tuple(jobs), found[limit - 1][0] if len(found) > limit else None)
+
+    async def _walk(
+        self, walked: str, tests: Sequence[Value], limit: int, after: str
+    ) -> list[tuple[str, bytes | None]]:
+        found: list[tuple[str, bytes | None]] = []
+        while True:
+            asked: list[Value] = [walked, after, _AT_ONCE, limit - len(found), *tests]
+            last, _, *more = await self.link.run("walk", asked)
+            found += _pairs(more)
+            after = last.decode()
+            if not after or len(found) >= limit:
+                return found
+
+    @guarded
+    async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
+        """How many match, up to the cap."""
+        walked, n = _walked(filter_), 0
+        if walked is None:
+            n = sum(n for status, queue, type_, n in await self._counts() if _matches(filter_, status, queue, type_))
+            return _capped(n, cap)
+        after = ""
+        while n <= cap:
+            last, more, *_ = await self.link.run("walk", [walked, after, _AT_ONCE, 0, *_tests(filter_)])
+            n, after = n + more, last.decode()
+            if not after:
+                break
+        return _capped(n, cap)
+
+    async def _counts(self) -> list[tuple[Status, str, str, int]]:
+        return list(counts_of(await self.link.command("HGETALL", self.link.key("counts"))))
+
+    @guarded
+    async def history(self, job_id: str) -> list[Entry]:
+        """The job's moves, oldest first."""
+        found = await self.link.command("GET", self.link.key(f"j:{job_id}"))
+        return [] if found is None else entries_of(unpacked(found))
+
+    @guarded
+    async def stats(self, since: timedelta) -> Stats:
+        """Counts now and minutes since."""
+        at, counts, *minutes = await self.link.run("stats", [as_duration_ms(since)])
+        by_queue: dict[tuple[str, Status], int] = defaultdict(int)
+        for status, queue, _, n in counts_of(counts):
+            by_queue[queue, status] += n
+        return Stats(
+            instant(at),
+            tuple(StatusCount(queue, status, Count(n, exact=True)) for (queue, status), n in sorted(by_queue.items())),
+            tuple(
+                minute
+                for which in range(0, len(minutes), 2)
+                for minute in _minutes(int(minutes[which]), minutes[which + 1])
+            ),
+        )
+
+
+def as_pairs(answer: Any) -> Iterator[tuple[bytes, bytes]]:
+    """What HGETALL answered: flat inside a script, a mapping outside of one."""
+    if isinstance(answer, dict):
+        yield from answer.items()
+    else:
+        yield from zip(answer[::2], answer[1::2], strict=True)
+
+
+def counts_of(answer: Any) -> Iterator[tuple[Status, str, str, int]]:
+    """Status, queue, type and number of each list."""
+    for named, n in as_pairs(answer):
+        status, queue, type_ = named.decode().split(SEP)
+        yield STATUSES[status], queue, type_, int(n)
+
+
+def _pairs(answer: Sequence[bytes]) -> Iterator[tuple[str, bytes | None]]:
+    for at in range(0, len(answer), 2):
+        yield answer[at].decode(), answer[at + 1]
+
+
+def _walked(filter_: Filter) -> str | None:
+    for name, list_ in _LISTS:
+        value = getattr(filter_, name)
+        if value is not None:
+            return f"{list_}:{value}"
+    return None
+
+
+def _tests(filter_: Filter) -> list[Value]:
+    tests: list[Value] = []
+    for name, field in _TESTED:
+        value = getattr(filter_, name)
+        if value is not None:
+            tests += [FIELDS.index(field) + 1, CODES[value] if isinstance(value, Status) else value]
+    return tests
+
+
+def _plain(filter_: Filter) -> tuple[str, str, str]:
+    return "" if filter_.status is None else CODES[filter_.status], filter_.queue or "", filter_.type or ""
+
+
+def _matches(filter_: Filter, status: Status, queue: str, type_: str) -> bool:
+    return filter_.status in (None, status) and filter_.queue in (None, queue) and filter_.type in (None, type_)
+
+
+def _minutes(minute: int, answer: Any) -> Iterator[Minute]:
+    figures: dict[str, dict[str, int]] = defaultdict(dict)
+    for named, n in as_pairs(answer):
+        what, _, of = named.decode().partition(SEP)
+        figures[of][what] = int(n)
+    for of, found in figures.items():
+        bucket, status, queue, type_ = of.split(SEP)
+        yield Minute(instant(minute), queue, type_, STATUSES[status], int(bucket), found["n"], found["d"], found["w"])
+
+
+def _capped(n: int, cap: int) -> Count:
+    return Count(min(n, cap), n <= cap)

@@ -1,0 +1,165 @@
+"""What the server refuses comes as a typed error, in time, in words a user can act on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from tests.contract.invariants import check
+from tests.contract.steps import put, statuses
+from tests.support.drafts import LONG, draft, want
+from tests.support.processes import HOST, Server, free_ports
+from tests.support.servers import start_redis
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
+from windlass.core.outcome import Succeeded
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Lease, Store, Verdict
+
+pytestmark = pytest.mark.xdist_group("redis-refusals")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with start_redis(own=True) as server:
+        yield server
+
+
+def at(server: Server, timeout: float = 10) -> Store:
+    return store_at(f"{server.url}?timeout={timeout:g}")
+
+
+def tell(server: Server, *words: str) -> Any:
+    driver: Any = Redis  # half of its methods have no types
+    with driver.from_url(server.url) as client:
+        return client.execute_command(*words)
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+async def test_a_redis_that_would_evict_jobs_is_refused(server: Server, policy: str) -> None:
+    tell(server, "CONFIG SET", "maxmemory-policy", policy)
+    store = at(server)
+    with pytest.raises(SettingsError, match="noeviction"):
+        await store.open()
+    tell(server, "CONFIG SET", "maxmemory-policy", "noeviction")
+    await store.open()
+    await store.close()
+
+
+async def test_when_memory_is_full_new_work_is_refused_and_old_work_ends(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    ids = await put(store, *[draft() for _ in range(20)], draft(delay=LONG))
+    running = await store.jobs.claim(want(5))
+    tell(server, "CONFIG SET", "maxmemory", "100000")
+    refused = draft(unique="k")
+    with pytest.raises(StoreUnavailable, match="maxmemory"):
+        await store.jobs.insert([refused])
+    with pytest.raises(StoreUnavailable, match="maxmemory"):
+        await store.jobs.insert([draft(), draft()])
+    assert not (await store.jobs.extend("w1", [Lease(job.id, 1) for job in running], LONG)).lost
+    assert await store.jobs.apply([decide(job, Succeeded("1")) for job in running]) == [Verdict.APPLIED] * 5
+    more = await store.jobs.claim(want(50))
+    assert len(more) == 15
+    assert await store.jobs.apply([decide(job, Succeeded("1")) for job in more]) == [Verdict.APPLIED] * 15
+    assert await statuses(store, ids) == [Status.SUCCEEDED] * 20 + [Status.SCHEDULED]
+    tell(server, "CONFIG SET", "maxmemory", "0")
+    assert (await store.views.get([refused.id])) == [None]
+    await check(store)
+    await put(store, refused)
+    await store.close()
+
+
+async def test_a_replica_is_refused_in_time_until_it_is_promoted(server: Server) -> None:
+    store = at(server, 1)
+    await store.open()
+    [port] = free_ports(1)
+    tell(server, "REPLICAOF", HOST, str(port))
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await put(store)
+    assert time.monotonic() - began < 5
+    waiting = asyncio.create_task(put(store))
+    await asyncio.sleep(0.1)
+    tell(server, "REPLICAOF", "NO", "ONE")
+    assert len(await waiting) == 1
+    await store.close()
+
+
+@pytest.mark.timeout(60)
+async def test_a_killed_redis_has_what_it_acknowledged_when_it_is_back(server: Server) -> None:
+    tell(server, "CONFIG SET", "appendfsync", "always")
+    store = at(server)
+    await store.open()
+    assert "power cut" in store.capabilities.durability
+    ids = await put(store, *[draft() for _ in range(50)])
+    running = await store.jobs.claim(want(20))
+    server.kill()
+    ending = asyncio.create_task(store.jobs.apply([decide(job, Succeeded("1")) for job in running]))
+    await asyncio.sleep(0.2)
+    await asyncio.to_thread(server.restart)
+    assert await ending == [Verdict.APPLIED] * 20
+    assert await statuses(store, ids) == [Status.SUCCEEDED] * 20 + [Status.QUEUED] * 30
+    await check(store)
+    await store.close()
+
+
+async def test_nobody_there_is_told_in_time() -> None:
+    [port] = free_ports(1)
+    store = store_at(f"redis://:s3cret@{HOST}:{port}/0?timeout=0.5")
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable) as error:
+        await store.open()
+    assert time.monotonic() - began < 3
+    assert "s3cret" not in str(error.value)
+    assert "s3cret" not in store.address
+
+
+async def test_a_server_that_hangs_is_told_in_time(server: Server) -> None:
+    store = at(server, 0.5)
+    await store.open()
+    tell(server, "CLIENT PAUSE", "2000")
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable, match="did not answer"):
+        await put(store)
+    assert time.monotonic() - began < 2
+    tell(server, "PING")
+    await put(store)
+    await store.close()
+
+
+async def test_a_wrong_password_is_told_at_once(server: Server) -> None:
+    tell(server, "CONFIG SET", "requirepass", "s3cret")
+    store = at(server)
+    with pytest.raises(StoreUnavailable, match="password") as error:
+        await store.open()
+    assert "s3cret" not in str(error.value)
+
+
+def test_an_option_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(SettingsError, match="colour"):
+        store_at("redis://localhost/0?colour=red")
+
+
+async def test_a_store_that_is_not_open_says_so(server: Server) -> None:
+    with pytest.raises(StoreError, match="not open"):
+        await at(server).jobs.claim(want())
+
+
+async def test_a_transaction_is_refused_with_its_alternatives(server: Server) -> None:
+    with pytest.raises(TransactionRefused, match=r"idempotency key.*PostgreSQL"):
+        await at(server).jobs.insert([draft()], object())
+
+
+async def test_a_redis_without_an_append_only_file_is_warned_of(server: Server) -> None:
+    tell(server, "CONFIG SET", "appendonly", "no")
+    store = at(server)
+    await store.open()
+    assert any("appendonly yes" in warning for warning in store.capabilities.warnings)
+    await store.close()
