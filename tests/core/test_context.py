@@ -125,7 +125,7 @@ class Ends:
 
 async def test_a_job_can_be_completed_in_a_transaction_of_its_handler() -> None:
     ends = Ends()
-    ctx = Ctx(a_job(), [].append, lambda: False, ends)
+    ctx = Ctx(a_job(), list[Progress]().append, lambda: False, ends)
     await ctx.complete_in("a transaction", 7)
     ctx.complete_in_now("another")
     assert ends.told == [("later", "a transaction", 7), ("now", "another", None)]

@@ -88,7 +88,7 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
         found.insist()
         assert len(trial.acknowledged) > acknowledged_then, "producers went on under the new primary"
         assert all("pymongo" not in told and "ServerDescription" not in told for told in trial.refused)
-        assert max(resumed.values()) - (able - elected) < RESUMED_WITHIN
+        assert max(resumed.values()) - (able - elected) < RESUMED_WITHIN, trial.logs()
 
 
 async def test_what_one_member_alone_has_seen_is_never_acknowledged(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LATER_PAGE = 100  # jobs read at once after a first page that was not enough
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 _TRIES = 8  # how often a claim that rivals left with nothing looks again
-_SPREAD = 4  # among how many batches a claim chooses after rivals came first
+_SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
 class Claiming:
@@ -50,6 +50,7 @@ class Claiming:
         try:
             await self._fill(one, want)
         except PyMongoError:
+            self._contested = True  # after a failover everybody reaches for the same jobs at the same moment
             if not one.taken:
                 raise
             # What is leased already must run; the next claim tells of the trouble, if it lasts.
@@ -58,7 +59,7 @@ class Claiming:
     async def _fill(self, one: _Claim, want: Want) -> None:
         page, tries = max(1, want.n), 0
         while one.room > 0 and one.blocked < _MOST_BLOCKED:
-            skip = random.randrange(_SPREAD) * page if self._contested else 0
+            skip = random.randrange(_SPREAD) * want.n if self._contested else 0
             rows, names, now = await self._read(want, page, skip)
             if skip and not rows:
                 self._contested = False
