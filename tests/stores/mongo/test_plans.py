@@ -222,9 +222,10 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
     async def rescue() -> None:
         rescued.append(len(await profiled.store.jobs.rescue(1000)))
 
+    running = await profiled.store.views.count(Filter(status=Status.PROCESSING))
     looked = await profiled.during(rescue)
     assert rescued == [20]
-    assert documents(looked) <= 3 * 20, looked
+    assert documents(looked) <= running.n + 2 * 20, looked  # those that run are few, and all are looked at
     assert "status" in indexes(looked)
     assert_no_scan(looked)
 
