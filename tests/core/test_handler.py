@@ -526,4 +526,4 @@ def test_keyword_only_parameters_are_given_by_name_only() -> None:
     codec = declared(constrained).codec
     with pytest.raises(PayloadInvalid, match=r"takes 1 positional arguments, 2 were given"):
         codec.encode((1, datetime(2024, 1, 1)), {})  # noqa: DTZ001  # naive on purpose
-    assert codec.encode((1,), {"at": datetime(2024, 1, 1)}) == '{"at":"2024-01-01T00:00:00","n":1}'  # noqa: DTZ001
+    assert codec.encode((1,), {"at": datetime(2024, 1, 1)}) == '{"at":"2024-01-01T00:00:00","n":1}'  # noqa: DTZ001  # without a zone

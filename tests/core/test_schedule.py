@@ -267,7 +267,7 @@ weekday_fields = st.sampled_from(["*", "*/3", "sun", "sat,sun", "mon-fri", "7"])
 expressions = st.builds(
     lambda *fields: " ".join(fields), minute_fields, hour_fields, day_fields, month_fields, weekday_fields
 )
-days = st.datetimes(datetime(2000, 1, 2), datetime(2040, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+days = st.datetimes(datetime(2000, 1, 2), datetime(2040, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  # without a zone
 near_changes = st.builds(minutes_from, st.sampled_from(CHANGES), st.integers(-1500, 300))
 
 

@@ -145,7 +145,7 @@ async def test_a_file_survives_workers_that_are_killed_again_and_again(journey: 
         for _ in range(4):
             worker = journey.worker("--concurrency", "50")
             before = len(journey.ledger())
-            await until(lambda before=before: len(journey.ledger()) > before + 50, "some jobs to be done")  # type: ignore[misc]
+            await until(lambda before=before: len(journey.ledger()) > before + 50, "some jobs to be done")  # type: ignore[misc]  # bound
             worker.kill()
             worker.wait(10)
         survivor = journey.worker("--concurrency", "50")

@@ -38,7 +38,7 @@ JOB = Job(
 
 
 def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
-    return events.JobEnded(JOB, Transition(id="j1", token=1, to=to, happened=happened, **more), 0.5)  # type: ignore[arg-type]
+    return events.JobEnded(JOB, Transition(id="j1", token=1, to=to, happened=happened, **more), 0.5)  # type: ignore[arg-type]  # any
 
 
 ALL: list[events.Event] = [

@@ -157,5 +157,5 @@ def _asked(**given: Any) -> Asked:
     """Only what was given: the rest stays as the handler declares it."""
     found: Asked = {}
     # The names are those of the parameters, which a checker cannot follow into the dictionary.
-    found.update({name: one for name, one in given.items() if one is not None})  # type: ignore[typeddict-item]
+    found.update({name: one for name, one in given.items() if one is not None})  # type: ignore[typeddict-item]  # by name
     return found

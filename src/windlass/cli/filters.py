@@ -43,5 +43,5 @@ def search(
     }
     found: Search = {}
     # The names are those of the parameters, which a checker cannot follow into the dictionary.
-    found.update({name: one for name, one in given.items() if one is not None})  # type: ignore[typeddict-item]
+    found.update({name: one for name, one in given.items() if one is not None})  # type: ignore[typeddict-item]  # by name
     return found

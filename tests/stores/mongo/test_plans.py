@@ -248,7 +248,7 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
 )
 async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: Filter, index: str) -> None:
     for after in (None, new_id()):
-        looked = await profiled.during(lambda after=after: profiled.store.views.find(filter_, 10, after))  # type: ignore[misc]
+        looked = await profiled.during(lambda after=after: profiled.store.views.find(filter_, 10, after))  # type: ignore[misc]  # bound
         # Where nearly every job matches, walking the ids is as cheap, and the planner may choose either.
         assert indexes(looked) <= {index, "_id_"}
         if filter_.status is not Status.SUCCEEDED:

@@ -35,7 +35,7 @@ class Traced:
         assert seen, "it ran no statement on the jobs"
         plans: list[str] = []
         for one in seen:
-            rows = await self.engine.read(lambda db, _, one=one: db.execute(f"EXPLAIN QUERY PLAN {one}").fetchall())  # type: ignore[misc]
+            rows = await self.engine.read(lambda db, _, one=one: db.execute(f"EXPLAIN QUERY PLAN {one}").fetchall())  # type: ignore[misc]  # bound
             plans += [str(row[3]) for row in rows]
         return plans
 
@@ -93,7 +93,7 @@ async def test_each_way_to_find_jobs_has_its_index(
     file: SqliteStore, traced: Traced, filter_: Filter, index: str
 ) -> None:
     for after in (None, draft().id):
-        plans = await traced.during(lambda after=after: file.views.find(filter_, 10, after))  # type: ignore[misc]
+        plans = await traced.during(lambda after=after: file.views.find(filter_, 10, after))  # type: ignore[misc]  # bound
         assert any(index in plan for plan in plans), plans
         assert not [plan for plan in plans if "TEMP B-TREE" in plan]
         assert scans(plans) == []
