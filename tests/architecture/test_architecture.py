@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -109,19 +108,25 @@ def test_the_map_names_only_what_is_there() -> None:
 IMPORT = """
 import sys, time  # the processor's time: other programs may run on this machine, too
 began = time.process_time()
+import asyncio, pydantic; from pydantic import BaseModel, TypeAdapter
+ground = time.process_time() - began
 import windlass
 took = time.process_time() - began
 heavy = {"typer", "rich", "asyncpg", "pymongo", "redis", "fastapi", "starlette", "uvicorn", "jinja2", "sqlalchemy"}
-print(took, ",".join(sorted(heavy & set(sys.modules))))
+print(took / ground, ",".join(sorted(heavy & set(sys.modules))))
 """
 
 
 @pytest.mark.xdist_group("typing")  # alone: it measures time
 def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
+    """As a ratio to what it stands on (asyncio and pydantic) in the same process: seconds would measure the machine.
+
+    Measured: 2.0, the ground 0.14 to 0.17 s of it.
+    """
     env = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
     command = [sys.executable, "-c", IMPORT]
     runs = [
-        subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split() for _ in "12345"
+        subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(7)
     ]
-    assert [run[1:] for run in runs] == [[]] * 5
-    assert statistics.median(float(run[0]) for run in runs) <= 0.35
+    assert [run[1:] for run in runs] == [[]] * 7
+    assert min(float(run[0]) for run in runs) <= 2.6
