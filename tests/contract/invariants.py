@@ -19,7 +19,7 @@ from windlass.core.job import Job
 from windlass.core.status import Status, allowed
 from windlass.stores.contract import Store
 
-STAYS = {Happened.REFUSED, Happened.CANCEL_REQUESTED, Happened.REPLACED}
+STAYS = {Happened.REFUSED, Happened.CANCEL_REQUESTED, Happened.REPLACED, Happened.AGED}
 """what is told without a move"""
 ENDS = {Happened.SUCCEEDED, Happened.RETRYING, Happened.SNOOZED, Happened.RELEASED, Happened.CRASHED}
 """what only the holder of a lease does"""
@@ -45,7 +45,8 @@ def check_record(job: Job) -> None:
     assert 0 <= job.attempts <= job.max_attempts, f"I5 {told}"
     assert 0 <= job.crashes <= job.max_crashes, f"I5 {told}"
     assert (job.finished_at is not None) == job.status.finished, told
-    assert (job.blocked_by is not None) == (job.status is Status.BLOCKED), told
+    called = job.status is Status.QUEUED and job.blocked_by == f"rate:{job.rate_key}"
+    assert (job.blocked_by is not None) == (job.status is Status.BLOCKED or called), told
     assert job.unique_key is None or not job.status.finished, f"I6 {told}"
     assert job.unique_key in (None, job.unique_queued, job.unique_running), f"I6 {told}"
 

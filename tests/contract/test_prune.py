@@ -177,3 +177,29 @@ async def test_pruning_does_not_make_a_locks_tokens_fall(store: Store) -> None:
     again = await store.locks.acquire("l", "bob", HOUR)
     assert isinstance(again, Granted)
     assert again.token > granted.token
+
+
+async def test_a_number_is_kept_at_most_of_each_ending(store: Store) -> None:
+    ended = [await one_of_each(store) for _ in range(4)]
+    assert await store.jobs.prune(Retention(most=2), 100) == 6
+    assert await left(store) == {id_ for each in ended[2:] for id_ in each.values()}
+    assert await store.jobs.prune(Retention(most=2), 100) == 0
+
+
+async def test_the_number_is_pruned_a_few_at_a_time_oldest_first(store: Store) -> None:
+    ids = [(await finish(store)).id for _ in range(5)]
+    assert await store.jobs.prune(Retention(most=1), 3) == 3
+    assert await left(store) == set(ids[3:])
+    assert await store.jobs.prune(Retention(most=1), 3) == 1
+    assert await left(store) == {ids[4]}
+
+
+async def test_a_queue_may_have_its_own_number_and_live_jobs_do_not_count(store: Store) -> None:
+    await put(store, draft(queue="live", delay=HOUR))
+    usual = [(await finish(store)).id for _ in range(3)]
+    own = [(await finish(store, draft(queue="own"))).id for _ in range(3)]
+    await store.jobs.prune(Retention(most=1, queues={"own": Retention(most=2)}), 100)
+    assert await left(store) >= {usual[2], *own[1:]}
+    assert len(await left(store)) == 4
+    await store.jobs.prune(Retention(most=0), 100)
+    assert len(await left(store)) == 1

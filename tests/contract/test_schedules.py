@@ -253,6 +253,12 @@ async def test_a_missed_tick_is_recorded_without_a_job(store: Store) -> None:
     assert await everything(store) == []
 
 
+async def test_ticks_missed_in_a_row_are_recorded_with_their_number(store: Store) -> None:
+    schedule = await rule(store)
+    assert await fire(store, replace(firing(schedule, job=False), ticks=57)) is Fired.MISSED
+    assert await store.schedules.ticks("nightly") == [Tick(schedule.next_tick, Fired.MISSED, None, 57)]
+
+
 async def test_several_ticks_of_several_schedules_are_fired_in_one_call(store: Store) -> None:
     one, two = await rule(store, "one"), await rule(store, "two", next_tick=await past(store, -60))
     firings = [firing(one, 0, job=False), firing(two), firing(one, 1), firing(one, 1), firing(one, 2)]

@@ -35,10 +35,12 @@ def draft(
     *,
     id: str | None = None,
     unique: str | Unique | None = None,
+    next_id: str | None = None,
     **options: Any,
 ) -> Draft:
     """A job about to be inserted, its keys resolved as a client resolves them."""
-    return make_draft(type_, id or new_id(), payload, Options(unique=Unique.of(unique), **options), templated=False)
+    made = make_draft(type_, id or new_id(), payload, Options(unique=Unique.of(unique), **options), templated=False)
+    return made if next_id is None else made._replace(next_id=next_id)
 
 
 def want(

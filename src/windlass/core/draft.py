@@ -6,18 +6,23 @@ import json
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from windlass.core.errors import SettingsError
 from windlass.core.job import MAX_ATTEMPTS, MAX_CRASHES, PRIORITIES
-from windlass.core.keys import check_key, check_name, shown
+from windlass.core.keys import Template, check_key, check_name, shown, template
 from windlass.core.signals import LONGEST
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from windlass.core.limit import Limit
+    from windlass.core.rate import Rate
     from windlass.core.unique import OnConflict, Unique
 
 Priority: TypeAlias = int | str
+Awaits: TypeAlias = Literal["success", "end"]
+"""what a job waits for in the jobs that name it as their next: that all succeed, or that all end, however"""
 DEFAULT_QUEUE = "default"
 DEFAULT_TIMEOUT = timedelta(hours=1)
 _INT32 = 2**31 - 1
@@ -45,6 +50,13 @@ class Options:
     """with on_conflict="replace": a debounced job is not put off beyond this, counted from its creation"""
     idempotency_window: timedelta | None = None
     limit: Limit | None = None
+    rate: Rate | None = None
+    fair_by: str | None = None
+    """whose turn it is: user_id, entity_id, correlation_id, or a template of arguments; see `fair_key`"""
+    awaits: Awaits | None = None
+    """it is inserted as blocked, and goes on when the jobs that name it as their next have ended"""
+    takes: str | None = None
+    """the parameter that the result of the job before it fills in"""
     schedule: str | None = None
     tick: datetime | None = None
     parent_id: str | None = None
@@ -73,6 +85,12 @@ class Options:
         _instant(self.tick, "tick")
         if self.on_conflict not in ("existing", "raise", "replace"):
             raise SettingsError(f"on_conflict is {shown(self.on_conflict)}: expected 'existing', 'raise' or 'replace'")
+        if self.awaits is not None and self.awaits not in get_args(Awaits):
+            raise SettingsError(f"awaits is {shown(self.awaits)}: expected 'success' or 'end'")
+        if self.awaits is not None and (self.delay is not None or self.run_at is not None):
+            raise SettingsError("a job that waits for others has no time of its own: leave out delay and at")
+        if self.fair_by is not None:
+            check_fair_by(self.fair_by)
         for of in _CONTEXT:
             value = getattr(self, of)
             if value is not None:
@@ -97,6 +115,37 @@ class Draft(NamedTuple):
     idempotency_key: str | None = None
     limit_key: str | None = None
     limit: int | None = None
+    rate_key: str | None = None
+    fair_key: str | None = None
+    next_id: str | None = None
+    """the job that waits for this one's end"""
+
+
+FAIR_FIELDS = ("user_id", "entity_id", "correlation_id")
+
+
+def check_fair_by(value: object) -> str:
+    """What turns are shared by: one of a job's own fields, or a key template with at least one of its arguments."""
+    if value in FAIR_FIELDS or (isinstance(value, str) and "{" in value and Template(value).names):
+        return str(value)
+    raise SettingsError(
+        f"fair_by is {shown(value)}: expected one of {', '.join(FAIR_FIELDS)}, or a template such as 'team:{{team}}'"
+    )
+
+
+def fair_key(options: Options, arguments: Mapping[str, object]) -> str | None:
+    """Who a job's turn is counted for; nobody where the field is empty."""
+    match options.fair_by:
+        case None:
+            return None
+        case "user_id":
+            return options.user_id
+        case "entity_id":
+            return None if options.entity_id is None else f"{options.entity_name}:{options.entity_id}"
+        case "correlation_id":
+            return options.correlation_id
+        case key:
+            return template(key).fill(arguments)
 
 
 _KEPT = (

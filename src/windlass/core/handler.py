@@ -21,7 +21,7 @@ from typing import (
 )
 
 from windlass.core.context import Ctx
-from windlass.core.draft import Draft, Options
+from windlass.core.draft import FAIR_FIELDS, Draft, Options, fair_key
 from windlass.core.errors import HandlerError
 from windlass.core.keys import check_name, shown, template
 from windlass.core.payload import Codec
@@ -90,11 +90,11 @@ def make_draft(
 
     `defaults` stand in for arguments that the payload leaves out.
     """
-    unique, limit = options.unique, options.limit
-    if unique is None and limit is None and options.idempotency_window is None:
+    unique, limit, rate = options.unique, options.limit, options.rate
+    if unique is limit is rate is options.idempotency_window is options.fair_by is None:
         return Draft(id=job_id, type=type_, payload_json=payload_json, options=options)
     arguments: dict[str, Any] = {**defaults} if defaults else {}
-    if limit is not None or (unique is not None and templated):
+    if limit is not None or rate is not None or options.fair_by is not None or (unique is not None and templated):
         found: object = plain(payload_json)
         arguments |= cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
@@ -111,6 +111,8 @@ def make_draft(
         idempotency_key=idempotency_key(type_, payload_json) if options.idempotency_window else None,
         limit_key=limit.key_for(arguments) if limit else None,
         limit=limit.n if limit else None,
+        rate_key=rate.key_for(type_, arguments) if rate else None,
+        fair_key=fair_key(options, arguments),
     )
 
 
@@ -203,8 +205,9 @@ def _is_ctx(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
 
 
 def _check_templates(options: Options, parameters: Mapping[str, Any] | None, source: str) -> None:
-    unique, limit = options.unique, options.limit
+    unique, limit, rate = options.unique, options.limit, options.rate
     keys = [limit.key if limit else None, unique.queued if unique else None, unique.running if unique else None]
+    keys += [rate.key if rate else None, None if options.fair_by in FAIR_FIELDS else options.fair_by]
     for key in keys:
         names = template(key).names if key is not None else frozenset[str]()
         unknown = names - parameters.keys() if parameters is not None else ()

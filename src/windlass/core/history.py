@@ -34,6 +34,8 @@ class Happened(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     CANCELLED = "cancelled"
     RETRIED = "retried"
+    AGED = "aged"
+    """it waited so long that its priority was raised"""
     REFUSED = "refused"
     """a late result of a worker that had lost its lease: recorded, never applied"""
 

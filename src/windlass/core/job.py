@@ -91,6 +91,13 @@ class Job(NamedTuple):
     tags: tuple[str, ...] = ()
     metadata_json: str | None = None
     trace: str | None = None
+    rate_key: str | None = None
+    rate_n: int | None = None
+    rate_ms: int | None = None
+    fair_key: str | None = None
+    next_id: str | None = None
+    awaits: str | None = None
+    takes: str | None = None
 
     @property
     def payload(self) -> dict[str, Any]:

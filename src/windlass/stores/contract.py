@@ -120,7 +120,7 @@ class Promoted:
     promoted: int
     unblocked: int
     next_due: timedelta | None
-    """how long until the next scheduled or retrying job is due, by the store's clock"""
+    """how long until the next scheduled or retrying job is due or a spent rate has room, by the store's clock"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +182,8 @@ class Retention:
     succeeded: timedelta = timedelta(days=7)
     failed: timedelta = timedelta(days=30)
     cancelled: timedelta = timedelta(days=30)
+    most: int | None = None
+    """at most so many of each ending, the newest, even before their time; of all queues without their own together"""
     queues: Mapping[str, Retention] = field(default_factory=dict[str, "Retention"])
 
     def of(self, status: Status) -> timedelta:
@@ -197,7 +199,11 @@ class Jobs(Protocol):
         """Write each draft or say why not, one verdict each, all in one durable step.
 
         Idempotent on the id. With `tx` everything happens inside the caller's transaction: visible on commit, gone on
-        rollback, never aborted by a duplicate. A draft with a delay or a later `run_at` becomes scheduled, else queued.
+        rollback, never aborted by a duplicate. A draft with a delay or a later `run_at` becomes scheduled, one that
+        awaits others is blocked by "flow:" and its own id, else it is queued.
+
+        A queued draft with a `fair_key` takes its turn: its `run_at` is that of the first queued job with a fair key of
+        its queue and priority, or now, but at least a millisecond after the last queued one of its own key there.
         """
         ...
 
@@ -209,8 +215,11 @@ class Jobs(Protocol):
         """Lease at most `n` jobs in one atomic step, first by priority, then `run_at`, then id.
 
         Never the same (id, token) twice. Skips paused queues and other types. Each claimed job has token + 1,
-        attempts + 1, a lease from the store's clock and holds its running key. A job whose limit is reached or whose
-        running key is held becomes blocked instead.
+        attempts + 1, a lease from the store's clock and holds its running key. A job whose limit is reached, whose
+        running key is held or whose rate is spent becomes blocked instead, by "limit:", "unique:" or "rate:" and the
+        key. A job of a rate that others are blocked by already joins them, unless there is room for all of them and
+        it; one that `promote` called from that line (its `blocked_by` still names it) needs room for itself alone.
+        Every claim of a job with a rate is booked in the same step.
         """
         ...
 
@@ -232,11 +241,22 @@ class Jobs(Protocol):
         In the same step: history, the unique key of a finished job is freed, blocked jobs that can go on are queued,
         oldest first. Where cancel was requested and the transition would let the job run again, it is cancelled
         instead. A stale one is refused and leaves a line in the job's history.
+
+        A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
+        success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in turn
+        is treated alike. Operators' orders and rescues count as ends, too.
         """
         ...
 
     async def promote(self, n: int) -> Promoted:
-        """Queue at most `n` due scheduled and retrying jobs, and blocked ones whose way is free."""
+        """Queue at most `n` due scheduled and retrying jobs, and blocked ones whose way is free.
+
+        Of a rate's line as many are called as have room now, oldest first, counting those already called.
+        """
+        ...
+
+    async def age(self, after: timedelta, to: int, n: int) -> int:
+        """Raise at most `n` queued jobs of a later priority to priority `to`, that have stood since `run_at` so long."""
         ...
 
     async def rescue(self, n: int) -> list[Rescued]:
@@ -288,6 +308,8 @@ class Filter:
     correlation_id: str | None = None
     schedule: str | None = None
     parent_id: str | None = None
+    next_id: str | None = None
+    """the jobs that one awaits"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +458,8 @@ class Firing:
     """the job to enqueue; None records the tick as missed"""
     unless_live: bool = False
     """overlap="skip": make no job while an earlier one of this schedule is live"""
+    ticks: int = 1
+    """how many ticks it accounts for: missed ones are recorded together, from the oldest of them"""
 
 
 class Fired(StrEnum):
@@ -459,6 +483,8 @@ class Tick:
     tick: datetime
     fired: Fired
     job_id: str | None
+    ticks: int = 1
+    """how many, if several were missed in a row from this one on"""
 
 
 class Schedules(Protocol):

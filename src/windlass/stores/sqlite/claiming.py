@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.sqlite.rates import Rates
 from windlass.stores.sqlite.records import APPEND, COLUMNS, as_duration_ms, job_of, line_end
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ _PROGRESS, _WAIT_MS, _UNIQUE_KEY, _UNIQUE_RUNNING, _LIMIT_KEY, _LIMIT, _SEQ = (
     _NAMES.index(name)
     for name in ("progress", "wait_ms", "unique_key", "unique_running", "limit_key", "limit_n", "seq")
 )
+_RATE_KEY, _RATE_N, _RATE_MS, _BLOCKED_BY = (
+    _NAMES.index(name) for name in ("rate_key", "rate_n", "rate_ms", "blocked_by")
+)
 _ORDER = itemgetter(_NAMES.index("priority"), _NAMES.index("run_at"), _ID)
 _LEAST = 20  # rows read at once from each of many queues
 _FIRST: Place = (-(2**63), -(2**63), "")  # before every priority, time and id
@@ -62,6 +66,7 @@ def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: in
         if gate.lets_through(row):
             line.allowance -= 1
             taken.append(row)
+    gate.close()
     return _lease(db, sql, want, now, taken) if taken else []
 
 
@@ -147,10 +152,11 @@ class _Gate:
         self.blocked = 0
         self._used: dict[str, int] = {}
         self._keys: set[str] = set()
+        self._rates = Rates(db, sql, now)
 
     def lets_through(self, row: Row) -> bool:
-        limit_key, running_key = row[_LIMIT_KEY], row[_UNIQUE_RUNNING]
-        if limit_key is None and running_key is None:
+        limit_key, running_key, rate_key = row[_LIMIT_KEY], row[_UNIQUE_RUNNING], row[_RATE_KEY]
+        if limit_key is None and running_key is None and rate_key is None:
             return True
         if running_key == row[_UNIQUE_KEY]:
             running_key = None  # held since an earlier attempt
@@ -163,10 +169,19 @@ class _Gate:
             held = running_key in self._keys or self._db.execute(self._sql(HELD), (running_key, row[_ID])).fetchone()
             if held:
                 return self._block(row[_SEQ], f"unique:{running_key}")
+        if rate_key is not None:
+            called = row[_BLOCKED_BY] is not None
+            if not self._rates.lets_through(rate_key, row[_RATE_N], row[_RATE_MS], called=called):
+                return self._block(row[_SEQ], f"rate:{rate_key}")
+        if running_key is not None:
             self._keys.add(running_key)
         if limit_key is not None:
             self._used[limit_key] += 1
         return True
+
+    def close(self) -> None:
+        """Book what was let through."""
+        self._rates.book()
 
     def _block(self, seq: int, by: str) -> bool:
         self.blocked += 1
@@ -178,7 +193,7 @@ class _Gate:
 LEASE = f"""
 UPDATE windlass_jobs SET status = 'processing', worker_id = ?, lease_token = lease_token + 1, lease_expires_at = ?,
     attempts = attempts + 1, started_at = ?, updated_at = ?, wait_ms = ? - queued_at, progress = NULL,
-    unique_key = unique_running, moves = moves + 1, history = {APPEND} || (lease_token + 1) || '}}'
+    unique_key = unique_running, blocked_by = NULL, moves = moves + 1, history = {APPEND} || (lease_token + 1) || '}}'
 WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608  # APPEND is a constant
 
@@ -200,7 +215,7 @@ def _leased(row: Row, worker_id: str, now: int, until: int) -> Job:
     row[_LEASE_TOKEN] += 1
     row[_PROGRESS] = None
     row[_WAIT_MS] = None if row[_QUEUED_AT] is None else now - row[_QUEUED_AT]
-    row[_UNIQUE_KEY] = row[_UNIQUE_RUNNING]
+    row[_UNIQUE_KEY], row[_BLOCKED_BY] = row[_UNIQUE_RUNNING], None
     return job_of(row)
 
 

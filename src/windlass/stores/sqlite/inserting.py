@@ -9,6 +9,7 @@ from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
+from windlass.stores.sqlite.turns import Turns
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,8 +22,10 @@ INSERT INTO windlass_jobs (
     id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
     queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
     schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-    history
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    history, awaits, takes, rate_n, rate_ms, rate_key, fair_key, next_id, blocked_by
+) VALUES (
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+)
 ON CONFLICT (id) DO NOTHING
 """
 
@@ -37,7 +40,8 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
     if not depths and all(_plain(draft) for draft in drafts):
         _insert_alike(db, sql, drafts, tails)
         return [Created(draft.id) for draft in drafts]
-    return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths) for draft in drafts]
+    turns = Turns(db, sql)
+    return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
 
 
 def _plain(draft: Draft) -> bool:
@@ -45,7 +49,11 @@ def _plain(draft: Draft) -> bool:
         draft.unique_queued is None
         and draft.idempotency_key is None
         and draft.limit_key is None
-        and (draft.unique_running is None)
+        and draft.unique_running is None
+        and draft.rate_key is None
+        and draft.fair_key is None
+        and draft.next_id is None
+        and draft.options.awaits is None
     )
 
 
@@ -61,6 +69,9 @@ ON CONFLICT (id) DO NOTHING
 """
 
 
+_PLAIN = 22  # how much of a tail jobs without limits, rates and flows need
+
+
 def _insert_alike(
     db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], tails: dict[int, tuple[Any, ...]]
 ) -> None:
@@ -68,7 +79,8 @@ def _insert_alike(
     for draft in drafts:
         alike.setdefault((draft.type, id(draft.options)), {})[draft.id] = draft.payload_json
     for (type_, options), members in alike.items():
-        db.execute(sql(INSERT_ALIKE), (type_, *tails[options], json.dumps(members, ensure_ascii=False)))
+        tail = tails[options][:_PLAIN]
+        db.execute(sql(INSERT_ALIKE), (type_, *tail, json.dumps(members, ensure_ascii=False)))
 
 
 KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
@@ -99,6 +111,7 @@ def _insert_one(
     tail: tuple[Any, ...],
     now: int,
     depths: dict[str, list[int]],
+    turns: Turns,
 ) -> Inserted:
     options = draft.options
     # The same id again is the same job, even after it has ended and its keys have gone to others.
@@ -117,6 +130,8 @@ def _insert_one(
         if depth[1] >= depth[0]:
             return Full(options.queue, depth[1])
         depth[1] += 1
+    if draft.fair_key is not None and tail[1] == Status.QUEUED.value:
+        tail = (*tail[:3], turns.take(options, draft.fair_key, now), *tail[4:])
     db.execute(sql(INSERT), _row(draft, tail))
     if draft.idempotency_key is not None and options.idempotency_window is not None:
         until = now + as_duration_ms(options.idempotency_window)
@@ -124,11 +139,15 @@ def _insert_one(
     return Created(draft.id)
 
 
-HOLDER = "SELECT id, status, created_at FROM windlass_jobs WHERE unique_key = ?"
+HOLDER = "SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?"
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
     blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
+"""  # noqa: S608  # APPEND is a constant
+# One that awaits others goes on waiting.
+REPLACE_WAITING = f"""
+UPDATE windlass_jobs SET payload = ?, priority = ?, updated_at = ?, moves = moves + 1, history = {APPEND} WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 
@@ -142,6 +161,10 @@ def _meet_holder(
     holder_id, status = _text(holder[0]), STATUSES[_text(holder[1])]
     if draft.options.on_conflict != "replace" or status not in WAITING:
         return Duplicate(holder_id, str(key))
+    if (_text(holder[3]) if holder[3] is not None else "").startswith("flow:"):
+        line = line_end(Happened.REPLACED, Status.BLOCKED)
+        db.execute(sql(REPLACE_WAITING), (draft.payload_json, tail[2], now, now, line, holder_id))
+        return Replaced(holder_id)
     run_at = tail[3]
     if draft.options.longest_wait is not None:
         run_at = max(now, min(run_at, holder[2] + as_duration_ms(draft.options.longest_wait)))
@@ -157,6 +180,9 @@ def _tail(options: Options, now: int) -> tuple[Any, ...]:
     if options.delay is not None:
         run_at = now + as_duration_ms(options.delay)
     status = Status.SCHEDULED if run_at > now else Status.QUEUED
+    if options.awaits is not None:
+        status = Status.BLOCKED
+    rate = options.rate
     return (
         options.queue,
         status.value,
@@ -167,7 +193,7 @@ def _tail(options: Options, now: int) -> tuple[Any, ...]:
         None if options.timeout is None else as_duration_ms(options.timeout),
         now,
         now,
-        now if status is Status.QUEUED else None,
+        None if status is Status.SCHEDULED else now,
         options.schedule,
         None if options.tick is None else as_ms(options.tick),
         options.parent_id,
@@ -180,6 +206,10 @@ def _tail(options: Options, now: int) -> tuple[Any, ...]:
         options.metadata_json,
         options.trace,
         first_line(now, status, f"replay of {options.replay_of}" if options.replay_of else None),
+        options.awaits,
+        options.takes,
+        rate.n if rate else None,
+        rate.per_ms if rate else None,
     )
 
 
@@ -196,6 +226,10 @@ def _row(draft: Draft, tail: tuple[Any, ...]) -> tuple[Any, ...]:
         draft.limit_key,
         draft.limit,
         *tail,
+        draft.rate_key,
+        draft.fair_key,
+        draft.next_id,
+        None if draft.options.awaits is None else f"flow:{draft.id}",
     )
 
 

@@ -152,6 +152,11 @@ class SqliteJobs:
             return Promoted(0, 0, sweeping.until(due, now))
         return await self._engine.write(lambda db, now: sweeping.promote(db, self._sql, n, now), wake=True)
 
+    async def age(self, after: timedelta, to: int, n: int) -> int:
+        """Raise what has waited long."""
+        waited = as_duration_ms(after)
+        return await self._engine.write(lambda db, now: sweeping.age(db, self._sql, now - waited, to, n, now))
+
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back what was lost."""
         if not await self._engine.read(lambda db, now: sweeping.anything_lost(db, self._sql, now)):

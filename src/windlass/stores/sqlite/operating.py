@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
 
-FOUND = "SELECT status, unique_queued, limit_key, unique_running, lease_token FROM windlass_jobs WHERE id = ?"
+FOUND = "SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id FROM windlass_jobs WHERE id = ?"
 
 
 def operate(db: sqlite3.Connection, sql: Callable[[str], str], orders: Sequence[Order], now: int) -> list[Answer]:
@@ -26,7 +26,7 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
     row = db.execute(sql(FOUND), (order.id,)).fetchone()
     if row is None:
         return Answer(Operated.MISSING)
-    status, unique_queued, limit_key, running_key, _ = row
+    status, unique_queued, limit_key, running_key, rate_key, next_id = row
     found = STATUSES[status]
     if order.action is Action.CANCEL:
         answer = _cancel(db, sql, order, found, now)
@@ -36,8 +36,11 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
         answer = _delete(db, sql, order, found)
     if answer.verdict is Operated.DONE and db.execute(sql(ANY_BLOCKED)).fetchone():
         # The one that went may have been next in line: those behind it must not wait for its end.
-        lines = [f"limit:{limit_key}"] * (limit_key is not None) + [f"unique:{running_key}"] * (running_key is not None)
-        unblock(db, sql, lines, now)
+        keys = {"limit": limit_key, "unique": running_key, "rate": rate_key}
+        unblock(db, sql, [f"{kind}:{key}" for kind, key in keys.items() if key is not None], now)
+        if next_id is not None:
+            unfinished = order.action is Action.DELETE and not found.finished
+            unblock(db, sql, [f"flow:{next_id}"], now, order.id if unfinished else None)
     return answer
 
 

@@ -22,7 +22,7 @@ COLUMNS = (
     " created_at, updated_at, queued_at, cancel_requested_at, worker_id, lease_token, lease_expires_at, started_at,"
     " result, error, progress, finished_at, duration_ms, wait_ms, unique_key, unique_queued, unique_running,"
     " idempotency_key, limit_key, limit_n, blocked_by, schedule, tick, parent_id, replay_of, correlation_id, user_id,"
-    " entity_name, entity_id, tags, metadata, trace"
+    " entity_name, entity_id, tags, metadata, trace, rate_key, rate_n, rate_ms, fair_key, next_id, awaits, takes"
 )
 """In the order `job_of` reads them."""
 
@@ -108,6 +108,13 @@ def job_of(row: Sequence[Any]) -> Job:
         () if row[41] is None else tuple(json.loads(row[41])),
         row[42],
         row[43],
+        row[44],
+        row[45],
+        row[46],
+        row[47],
+        row[48],
+        row[49],
+        row[50],
     )
 
 

@@ -45,13 +45,13 @@ SELECT 1 FROM windlass_jobs
 WHERE schedule = ? AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying') LIMIT 1
 """
 TICK_JOB = "SELECT id FROM windlass_jobs WHERE schedule = ? AND tick = ?"
-RECORD = "INSERT OR REPLACE INTO windlass_ticks (schedule, tick, fired, job_id) VALUES (?, ?, ?, ?)"
+RECORD = "INSERT OR REPLACE INTO windlass_ticks (schedule, tick, fired, job_id, ticks) VALUES (?, ?, ?, ?, ?)"
 TRIM = """
 DELETE FROM windlass_ticks WHERE schedule = ? AND tick <= (
     SELECT tick FROM windlass_ticks WHERE schedule = ? ORDER BY tick DESC LIMIT 1 OFFSET ?
 )
 """
-TICKS = "SELECT tick, fired, job_id FROM windlass_ticks WHERE schedule = ? ORDER BY tick DESC LIMIT ?"
+TICKS = "SELECT tick, fired, job_id, ticks FROM windlass_ticks WHERE schedule = ? ORDER BY tick DESC LIMIT ?"
 TICKS_KEPT = 50
 
 
@@ -91,7 +91,7 @@ class SqliteSchedules:
     async def ticks(self, name: str) -> Sequence[Tick]:
         """The newest accounted ticks."""
         rows = await self._engine.read(lambda db, _: db.execute(self._sql(TICKS), (name, TICKS_KEPT)).fetchall())
-        return [Tick(instant(tick), Fired(fired), job_id) for tick, fired, job_id in rows]
+        return [Tick(instant(tick), Fired(fired), job_id, ticks) for tick, fired, job_id, ticks in rows]
 
     def _remove(self, db: sqlite3.Connection, names: Sequence[str]) -> int:
         db.executemany(self._sql(FORGET_TICKS), [(name,) for name in names])
@@ -105,7 +105,7 @@ class SqliteSchedules:
         if not moved:
             return Fired.STALE
         fired, job_id = self._make(db, one, now)
-        db.execute(self._sql(RECORD), (one.name, tick, fired.value, job_id))
+        db.execute(self._sql(RECORD), (one.name, tick, fired.value, job_id, one.ticks))
         db.execute(self._sql(TRIM), (one.name, one.name, TICKS_KEPT))
         return fired
 

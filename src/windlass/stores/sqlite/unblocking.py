@@ -1,4 +1,4 @@
-"""Unblock: jobs that waited for a limit slot or a running key go back to the queue, oldest first."""
+"""Unblock: jobs that waited for a limit slot, a running key, a rate or other jobs go on, oldest first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.sqlite import flows, rates
 from windlass.stores.sqlite.records import APPEND, line_end
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 ANY_BLOCKED = "SELECT 1 FROM windlass_jobs WHERE status = 'blocked' LIMIT 1"
-KEYS = "SELECT limit_key, unique_running FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"
+KEYS = "SELECT limit_key, unique_running, next_id FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"
 
 
 def free_slots(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[str], now: int) -> int:
@@ -22,11 +23,13 @@ def free_slots(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[
     if not ids or db.execute(sql(ANY_BLOCKED)).fetchone() is None:
         return 0
     waited: set[str] = set()
-    for limit_key, running_key in db.execute(sql(KEYS), (json.dumps(ids),)):
+    for limit_key, running_key, next_id in db.execute(sql(KEYS), (json.dumps(ids),)):
         if limit_key is not None:
             waited.add(f"limit:{limit_key}")
         if running_key is not None:
             waited.add(f"unique:{running_key}")
+        if next_id is not None:
+            waited.add(f"flow:{next_id}")
     return unblock(db, sql, waited, now)
 
 
@@ -41,6 +44,17 @@ WITH RECURSIVE lines (by) AS (
 )
 SELECT by FROM lines WHERE by IS NOT NULL AND CASE
     WHEN substr(by, 1, 7) = 'unique:' THEN NOT EXISTS (SELECT 1 FROM windlass_jobs WHERE unique_key = substr(by, 8))
+    WHEN substr(by, 1, 5) = 'rate:' THEN (
+        SELECT (SELECT coalesce(sum(n), 0) FROM windlass_rates WHERE key = substr(by, 6) AND at > ? - rate_ms) < rate_n
+        FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
+    )
+    WHEN substr(by, 1, 5) = 'flow:' THEN NOT EXISTS (
+        SELECT 1 FROM windlass_jobs
+        WHERE next_id = substr(by, 6) AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying')
+    ) OR EXISTS (
+        SELECT 1 FROM windlass_jobs AS waiting WHERE waiting.id = substr(by, 6) AND waiting.awaits = 'success'
+            AND EXISTS (SELECT 1 FROM windlass_jobs WHERE next_id = waiting.id AND status IN ('failed', 'cancelled'))
+    )
     ELSE (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = substr(by, 7)) < (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
     ) END
@@ -50,36 +64,76 @@ LIMIT ?
 
 def sweep(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> int:
     """Heal what no ending freed: a way that became free otherwise, as when the next in line was cancelled."""
-    return unblock(db, sql, [by for (by,) in db.execute(sql(WAITED_FOR), (n,))], now)
+    return unblock(db, sql, [by for (by,) in db.execute(sql(WAITED_FOR), (now, n))], now)
 
 
 SLOTS_TAKEN = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
 KEY_HELD = "SELECT 1 FROM windlass_jobs WHERE unique_key = ?"
-OLDEST = """
-SELECT seq, limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?
+FIRST = """
+SELECT limit_n, rate_n, rate_ms FROM windlass_jobs
+WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT 1
 """
+CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked_by = ?"
+# One of a rate stays known as called from its line, so that the claim lets it pass those who still stand there.
 UNBLOCK = f"""
-UPDATE windlass_jobs SET status = 'queued', blocked_by = NULL, updated_at = ?, moves = moves + 1, history = {APPEND}
-WHERE seq = ? AND status = 'blocked'
+UPDATE windlass_jobs SET status = 'queued', blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
+    updated_at = ?, moves = moves + 1, history = {APPEND}
+WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
 
 
-def unblock(db: sqlite3.Connection, sql: Callable[[str], str], waited: Iterable[str], now: int) -> int:
+def unblock(
+    db: sqlite3.Connection, sql: Callable[[str], str], waited: Iterable[str], now: int, deleted: str | None = None
+) -> int:
     """Queue as many of each line as have room now; the claim tests them again."""
     done = 0
     line = line_end(Happened.UNBLOCKED, Status.QUEUED)
-    for by in waited:
-        for seq in _next_in_line(db, sql, by):
-            done += db.execute(sql(UNBLOCK), (now, now, line, seq)).rowcount
+    lines = list(waited)
+    while lines:
+        by = lines.pop()
+        kind, key = by.split(":", 1)
+        if kind == "flow":
+            went_on, freed = flows.settle(db, sql, key, now, deleted)
+            done += went_on
+            lines += freed
+            deleted = None  # only the first in a chain awaited it
+        elif (room := _room(db, sql, kind, key, now)) > 0:
+            done += db.execute(sql(UNBLOCK), (now, now, line, by, room)).rowcount
     return done
 
 
-def _next_in_line(db: sqlite3.Connection, sql: Callable[[str], str], by: str) -> list[int]:
-    kind, key = by.split(":", 1)
+def _room(db: sqlite3.Connection, sql: Callable[[str], str], kind: str, key: str, now: int) -> int:
     if kind == "unique":
-        held = db.execute(sql(KEY_HELD), (key,)).fetchone()
-        return [] if held else [seq for seq, _ in db.execute(sql(OLDEST), (by, 1))]
-    taken = db.execute(sql(SLOTS_TAKEN), (key,)).fetchone()[0]
-    first = db.execute(sql(OLDEST), (by, 1)).fetchone()
-    room = 0 if first is None else first[1] - taken
-    return [seq for seq, _ in db.execute(sql(OLDEST), (by, room))] if room > 0 else []
+        return 0 if db.execute(sql(KEY_HELD), (key,)).fetchone() else 1
+    first = db.execute(sql(FIRST), (f"{kind}:{key}",)).fetchone()
+    if first is None:
+        return 0
+    limit, n, per = first
+    if kind == "rate":
+        called = db.execute(sql(CALLED), (f"rate:{key}",)).fetchone()[0]
+        return rates.room(db, sql, key, n, per, now) - int(called)
+    return int(limit) - int(db.execute(sql(SLOTS_TAKEN), (key,)).fetchone()[0])
+
+
+RATE_LINES = """
+WITH RECURSIVE lines (by) AS (
+    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
+    UNION ALL
+    SELECT (
+        SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by AND blocked_by < 'rate;'
+    ) FROM lines WHERE by IS NOT NULL
+)
+SELECT min((
+    SELECT min(at) + (
+        SELECT rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
+    ) FROM windlass_rates WHERE key = substr(by, 6) AND at > ? - (
+        SELECT rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
+    )
+)) FROM lines WHERE by IS NOT NULL
+"""
+
+
+def next_room(db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> int | None:
+    """When the first of the rates that jobs wait for has room."""
+    found: int | None = db.execute(sql(RATE_LINES), (now,)).fetchone()[0]
+    return found

@@ -1,0 +1,52 @@
+"""Rates: how much of a window is spent, what a claim books there, and when there is room again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.rate import booked_at
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+SPENT = "SELECT coalesce(sum(n), 0) FROM windlass_rates WHERE key = ? AND at > ?"
+IN_LINE = "SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? LIMIT ?)"
+BOOK = "INSERT INTO windlass_rates (key, at, n) VALUES (?, ?, ?) ON CONFLICT (key, at) DO UPDATE SET n = n + excluded.n"
+FORGET = "DELETE FROM windlass_rates WHERE key = ? AND at <= ?"
+FORGET_ALL = "DELETE FROM windlass_rates WHERE at <= ?"
+
+
+class Rates:
+    """The rates that one claim meets."""
+
+    def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> None:
+        self._db, self._sql, self._now = db, sql, now
+        self._spent: dict[str, int] = {}
+        self._in_line: dict[str, int] = {}
+        self._booked: dict[tuple[str, int], int] = {}
+
+    def lets_through(self, key: str, n: int, per: int, *, called: bool) -> bool:
+        """Whether one more may start; one that was not called goes behind those that are blocked already."""
+        if key not in self._spent:
+            self._spent[key] = self._db.execute(self._sql(SPENT), (key, self._now - per)).fetchone()[0]
+            self._in_line[key] = self._db.execute(self._sql(IN_LINE), (f"rate:{key}", n)).fetchone()[0]
+        ahead = self._spent[key] + (0 if called else self._in_line[key])
+        if ahead >= n:
+            self._in_line[key] += 1
+            return False
+        self._spent[key] += 1
+        booking = (key, per)
+        self._booked[booking] = self._booked.get(booking, 0) + 1
+        return True
+
+    def book(self) -> None:
+        """Write down what was let through."""
+        for (key, per), n in self._booked.items():
+            self._db.execute(self._sql(FORGET), (key, self._now - per))
+            self._db.execute(self._sql(BOOK), (key, booked_at(self._now, per), n))
+
+
+def room(db: sqlite3.Connection, sql: Callable[[str], str], key: str, n: int, per: int, now: int) -> int:
+    """How many more may start now."""
+    return n - int(db.execute(sql(SPENT), (key, now - per)).fetchone()[0])

@@ -1,0 +1,35 @@
+"""Turns: where a job with a fair key is put among the others that wait. An order only: nobody waits for its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from windlass.core.draft import Options
+
+HEAD = """
+SELECT min(run_at) FROM windlass_jobs INDEXED BY windlass_jobs_turn
+WHERE status = 'queued' AND fair_key IS NOT NULL AND queue = ? AND priority = ?
+"""
+LAST = """
+SELECT max(run_at) FROM windlass_jobs INDEXED BY windlass_jobs_fair
+WHERE status = 'queued' AND fair_key IS NOT NULL AND queue = ? AND priority = ? AND fair_key = ?
+"""
+
+
+class Turns:
+    """The turns of one insert's drafts."""
+
+    def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str]) -> None:
+        self._db, self._sql = db, sql
+
+    def take(self, options: Options, fair_key: str, now: int) -> int:
+        """The millisecond to stand at: beside the first that waits, but behind the last of the same key."""
+        line = (options.queue, options.priority)
+        head: int | None = self._db.execute(self._sql(HEAD), line).fetchone()[0]
+        last: int | None = self._db.execute(self._sql(LAST), (*line, fair_key)).fetchone()[0]
+        first = now if head is None else head
+        return first if last is None else max(first, last + 1)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tests.contract.places import Place
+from tests.contract.steps import HOUR, cancel, get, put, told
+from tests.support.drafts import draft, want
+from windlass.core.draft import Draft
+from windlass.core.history import Happened
+from windlass.stores.contract import Store
+
+
+def of(user: str | None, **options: Any) -> Draft:
+    return draft(user_id=user, fair_by="user_id", **options)
+
+
+async def order(store: Store, n: int = 100) -> str:
+    """Whose jobs are claimed, one after the other."""
+    return "".join(job.user_id or "-" for job in await store.jobs.claim(want(n)))
+
+
+async def test_one_users_flood_does_not_hold_up_the_others(store: Store) -> None:
+    await put(store, *[of("a") for _ in range(6)])
+    await put(store, of("b"), of("b"), of("c"))
+    assert await order(store) == "abcabaaaa"
+
+
+async def test_turns_are_shared_from_where_the_queue_stands_now(store: Store) -> None:
+    await put(store, *[of("a") for _ in range(6)])
+    assert await order(store, 4) == "aaaa"
+    await put(store, *[of("b") for _ in range(4)])
+    assert await order(store) == "ababbb"
+
+
+async def test_jobs_of_one_user_run_in_order(store: Store) -> None:
+    ids = await put(store, *[of("a") for _ in range(5)])
+    assert [job.id for job in await store.jobs.claim(want())] == ids
+
+
+async def test_one_batch_may_hold_many_users(store: Store) -> None:
+    await put(store, of("a"), of("a"), of("a"), of("b"), of("b"), of("c"))
+    assert await order(store) == "abcaba"
+
+
+async def test_a_priority_goes_before_every_turn(store: Store) -> None:
+    await put(store, of("a"), of("a"), of("b", priority=200), of("a", priority=10))
+    assert await order(store) == "aaab"
+
+
+async def test_queues_have_their_own_turns(store: Store) -> None:
+    await put(store, *[of("a", queue="x") for _ in range(3)])
+    await put(store, of("b", queue="y"), of("b", queue="x"))
+    assert [job.user_id for job in await store.jobs.claim(want(queues={"x": 9}))] == ["a", "b", "a", "a"]
+
+
+async def test_a_job_without_a_user_stands_in_line_as_ever(store: Store) -> None:
+    first, second = await put(store, of(None), draft())
+    assert [job.id for job in await store.jobs.claim(want())] == [first, second]
+    assert (await get(store, first)).fair_key is None
+
+
+async def test_the_turn_is_only_an_order_nobody_waits_for_a_time(store: Store) -> None:
+    ids = await put(store, *[of("a") for _ in range(50)])
+    assert len(await store.jobs.claim(want(100))) == 50
+    job = await get(store, ids[-1])
+    assert (job.fair_key, job.wait_ms is not None and job.wait_ms >= 0) == ("a", True)
+    assert await told(store, ids[-1]) == [Happened.ENQUEUED, Happened.CLAIMED]
+
+
+async def test_one_that_left_counts_no_more(store: Store) -> None:
+    ids = await put(store, *[of("a") for _ in range(4)])
+    for id_ in ids[1:]:
+        await cancel(store, id_)
+    await put(store, of("b"), of("a"))
+    assert await order(store) == "aba"
+
+
+async def test_a_delayed_job_takes_its_place_by_its_time(store: Store) -> None:
+    later = of("a", delay=HOUR)
+    await put(store, later, of("a"))
+    assert await order(store) == "a"
+    assert (await get(store, later.id)).run_at > (await store.now())
+
+
+async def test_turns_are_taken_inside_a_callers_transaction_too(store: Store, place: Place) -> None:
+    if not store.capabilities.transactions:
+        return
+    await put(store, *[of("a") for _ in range(3)])
+    async with place.transaction() as transaction:
+        await store.jobs.insert([of("b")], transaction.tx)
+        await transaction.commit()
+    assert await order(store) == "abaa"
