@@ -1,8 +1,10 @@
 """windlass: durable background jobs on the database you already have."""
 
 from windlass.app import Windlass
-from windlass.client.calls import Bound, JobFunction
+from windlass.client.calls import JobFunction
+from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
+from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
 from windlass.core.errors import (
     DuplicateJob,
@@ -29,6 +31,7 @@ from windlass.core.handler import Handler
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.limit import Limit
+from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron, cron
 from windlass.core.signals import Cancel, Reject, Signal, Snooze
@@ -39,6 +42,7 @@ from windlass.stores.contract import Retention
 __version__ = "0.1.0"
 
 __all__ = [
+    "Ageing",
     "Bound",
     "Cancel",
     "Cron",
@@ -46,6 +50,9 @@ __all__ = [
     "DuplicateJob",
     "Entry",
     "Error",
+    "Flow",
+    "FlowHandle",
+    "Group",
     "Handle",
     "Handler",
     "HandlerError",
@@ -65,6 +72,7 @@ __all__ = [
     "PayloadInvalid",
     "Progress",
     "QueueFull",
+    "Rate",
     "Reject",
     "Retention",
     "Retry",

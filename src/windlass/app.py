@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from windlass import settings as reading
 from windlass.blocking import Door
-from windlass.client.calls import Bound, JobFunction
+from windlass.client import flows
+from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.jobs import JobsRoom
 from windlass.client.options import Asked, lay_over
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from windlass.client.flows import Bound, Group
     from windlass.client.handle import Handle
+    from windlass.core.ageing import Ageing
     from windlass.core.draft import Priority
     from windlass.core.limit import Limit
+    from windlass.core.rate import Rate
     from windlass.core.unique import Unique
     from windlass.stores.contract import Store
     from windlass.worker.worker import Worker
@@ -70,12 +74,14 @@ class Windlass:
         *,
         namespace: str | None = None,
         retention: Retention | None = None,
+        ageing: Ageing | None = None,
         store: Store | None = None,
     ) -> None:
         self.settings = reading.load()
         self.url = url or self.settings.url
         self.namespace = reading.check_namespace(namespace or self.settings.namespace)
         self.retention = retention or Retention()
+        self.ageing = ageing
         self.registry = Registry()
         self.hub = Hub()
         self.defaults = Options(max_attempts=self.settings.max_attempts)
@@ -131,6 +137,8 @@ class Windlass:
         unique: str | Unique | None = None,
         idempotent: bool | float | timedelta = ...,
         limit: Limit | None = None,
+        rate: Rate | None = None,
+        fair_by: str | None = None,
         tags: Sequence[str] = ...,
         process: bool = False,
         schedule: Cron | Sequence[Cron] | None = None,
@@ -250,6 +258,10 @@ class Windlass:
         """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order."""
         return await self.client.enqueue_many((self._draft(one) for one in jobs), tx)
 
+    def group(self, jobs: Iterable[Bound[R]]) -> Group[R]:
+        """Jobs to run side by side; its `then` names the one that runs when all have: see `windlass.client.flows`."""
+        return flows.group(self.client, jobs)
+
     @contextmanager
     def within(self, tx: object) -> Generator[None, None, None]:
         """Let everything enqueued below join the caller's transaction."""
@@ -300,6 +312,7 @@ class Windlass:
             poll=poll,
             grace=grace,
             retention=self.retention,
+            ageing=self.ageing,
             **more,
         )
         return Worker(self.client, config)

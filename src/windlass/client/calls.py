@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
+from windlass.client.flows import Bound
 from windlass.client.options import Asked, lay_over
 from windlass.core.context import Ctx
-from windlass.core.draft import Draft, Options
 from windlass.core.job import Job
 from windlass.core.status import Status
 
@@ -17,20 +16,11 @@ if TYPE_CHECKING:
 
     from windlass.client.client import Client
     from windlass.client.handle import Handle
+    from windlass.core.draft import Draft, Options
     from windlass.core.handler import Declaration
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound(Generic[R_co]):
-    """A job not yet enqueued: a handler with its arguments, compared by what it would enqueue."""
-
-    type: str
-    payload_json: str
-    options: Options
 
 
 class JobFunction(Generic[P, R]):
@@ -46,7 +36,7 @@ class JobFunction(Generic[P, R]):
     ) -> None:
         self._client = client
         self._blocking = blocking
-        self._options = options
+        self.options = options
         self._tx = tx
         self.declaration = declaration
         self.__name__ = declaration.name
@@ -60,12 +50,13 @@ class JobFunction(Generic[P, R]):
 
     def using(self, tx: object | None = None, **asked: Unpack[Asked]) -> JobFunction[P, R]:
         """The same handler with other options for what is enqueued next; `tx` joins the caller's transaction."""
-        options = lay_over(self._options, asked)
+        options = lay_over(self.options, asked)
         return JobFunction(self._client, self._blocking, self.declaration, options, tx if tx is not None else self._tx)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """The job these arguments make, checked but not enqueued."""
-        return Bound(self.declaration.name, self.declaration.codec.encode(args, kwargs), self._options)
+        declaration = self.declaration
+        return Bound(declaration.name, declaration.codec.encode(args, kwargs), self.options, self._client, declaration)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueue a job; returns when it is durable. A duplicate gives the handle of the job already there."""
@@ -92,7 +83,7 @@ class JobFunction(Generic[P, R]):
         return declaration.call(*first, **arguments)
 
     def _draft(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
-        return self._client.draft(self.declaration, self.declaration.codec.encode(args, kwargs), self._options)
+        return self._client.draft(self.declaration, self.declaration.codec.encode(args, kwargs), self.options)
 
     def __repr__(self) -> str:
         return f"<job {self.declaration.name} from {self.declaration.source}>"

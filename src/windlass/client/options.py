@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from windlass.core.limit import Limit
+    from windlass.core.rate import Rate
 
 _PAIR = 2
 
@@ -36,6 +37,8 @@ class Asked(TypedDict, total=False):
     longest_wait: float | timedelta | None
     idempotent: bool | float | timedelta
     limit: Limit | None
+    rate: Rate | None
+    fair_by: str | None
     user: str | None
     entity: tuple[str, str | int] | None
     correlation: str | None
@@ -71,7 +74,7 @@ def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
             into[name] = tuple(value)
         case "metadata":
             into["metadata_json"] = None if value is None else canonical(dict(value), "metadata")
-        case "queue" | "max_attempts" | "max_crashes" | "on_conflict" | "limit":
+        case "queue" | "max_attempts" | "max_crashes" | "on_conflict" | "limit" | "rate" | "fair_by":
             into[name] = value
         case _:
             raise SettingsError(f"{name} is not an option: known are {', '.join(Asked.__annotations__)}")

@@ -11,8 +11,8 @@ from windlass.stores.contract import Schedule
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windlass.client.calls import Bound
     from windlass.client.client import Client
+    from windlass.client.flows import Bound
     from windlass.core.schedule import Cron
 
 

@@ -91,7 +91,7 @@ def make_draft(
     `defaults` stand in for arguments that the payload leaves out.
     """
     unique, limit, rate = options.unique, options.limit, options.rate
-    if unique is limit is rate is options.idempotency_window is options.fair_by is None:
+    if not (unique or limit or rate or options.fair_by) and options.idempotency_window is None:
         return Draft(id=job_id, type=type_, payload_json=payload_json, options=options)
     arguments: dict[str, Any] = {**defaults} if defaults else {}
     if limit is not None or rate is not None or options.fair_by is not None or (unique is not None and templated):

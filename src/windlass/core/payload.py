@@ -36,6 +36,7 @@ _LONGEST_TOLD = 350
 _SCALARS = (int, str, bool, float, type(None))
 _UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
+WHOLE = "*"
 _SECRETS = (Secret, SecretBytes, SecretStr)
 _MASK = "*" * 10
 _CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
@@ -76,6 +77,13 @@ class Codec:
         self._result = _Result(name, hints.get("return", Any))
         self.defaults = {p.name: _plain_default(p.default) for p in parameters.values() if p.default is not p.empty}
         """What an argument is when it is left out: its payload then has no member for it."""
+
+    @property
+    def first(self) -> str | None:
+        """The name of the first argument; `*` where the payload is the argument itself, None where there is none."""
+        if self._whole is not None:
+            return WHOLE
+        return self._positions[0] if self._positions else None
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The canonical payload for a call with these arguments, validated against the handler's types."""

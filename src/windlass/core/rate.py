@@ -23,7 +23,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Rate:
     """At most `n` jobs whose key fills in alike start in any window of `per`; the others wait as blocked, in turn.
 
-    Without a `key` all jobs of the type share one. Every attempt is a start: a job that is tried again is counted again.
+    Without a `key` all jobs of the type share one. Every attempt is a start: one that is tried again counts again.
     """
 
     n: int

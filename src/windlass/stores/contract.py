@@ -243,8 +243,8 @@ class Jobs(Protocol):
         instead. A stale one is refused and leaves a line in the job's history.
 
         A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
-        success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in turn
-        is treated alike. Operators' orders and rescues count as ends, too.
+        success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in
+        turn is treated alike. Operators' orders and rescues count as ends, too.
         """
         ...
 
@@ -256,7 +256,7 @@ class Jobs(Protocol):
         ...
 
     async def age(self, after: timedelta, to: int, n: int) -> int:
-        """Raise at most `n` queued jobs of a later priority to priority `to`, that have stood since `run_at` so long."""
+        """Raise at most `n` queued jobs of a later priority, that have stood since their `run_at` so long, to `to`."""
         ...
 
     async def rescue(self, n: int) -> list[Rescued]:

@@ -15,6 +15,7 @@ from windlass.core.keys import check_name
 from windlass.stores.contract import Retention
 
 if TYPE_CHECKING:
+    from windlass.core.ageing import Ageing
     from windlass.settings import Settings
 
 _MOST_SLOTS = 10_000
@@ -40,6 +41,8 @@ class WorkerConfig:
     rescue: timedelta = timedelta(seconds=5)
     grace: timedelta = timedelta(seconds=30)
     retention: Retention = field(default_factory=Retention)
+    ageing: Ageing | None = None
+    """how long jobs wait before they are raised; None never raises any"""
     drain: bool = False
     """stop when nothing is due"""
     max_jobs: int | None = None

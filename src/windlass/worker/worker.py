@@ -11,6 +11,7 @@ from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStop
 from windlass.core.outcome import Released
 from windlass.stores.contract import Lease as LeaseOf
 from windlass.stores.contract import Report
+from windlass.worker.chores.ageing import AgeingChore
 from windlass.worker.chores.promoting import Promoting
 from windlass.worker.chores.pruning import Pruning
 from windlass.worker.chores.rescuing import Rescuing
@@ -27,6 +28,7 @@ from windlass.worker.runners.thread import ThreadRunner, Threads
 from windlass.worker.settling import Settling
 from windlass.worker.slots import Slots
 from windlass.worker.steady import Steady
+from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -161,6 +163,7 @@ class Worker:
         self._rescuing = Rescuing(store, hub, config.rescue.total_seconds(), wake)
         self._scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self._pruning = Pruning(store, hub, config.retention)
+        self._ageing = None if config.ageing is None else AgeingChore(store, hub, config.ageing)
         self._threads = Threads()
         self._in_thread = ThreadRunner(self._threads)
         self._processes = ProcessRunner(self._deadlines.begin)
@@ -191,6 +194,8 @@ class Worker:
                     ("limits", self._watch_itself()),
                 )
             ]
+            if self._ageing is not None:
+                chores.append(upkeep.create_task(self._ageing.run(), name="windlass-ageing"))
             claiming = upkeep.create_task(self._claiming.run(), name="windlass-claiming")
             try:
                 await self._until_stopped()
@@ -239,6 +244,8 @@ class Worker:
         if not self._hub.silent:
             self._hub.tell(JobStarted(running.job))
         runner = self._runners[running.declaration.mode]
+        if running.job.takes is not None:
+            runner = Taking(runner, self._client.store)
         outcome = await execute(running, runner, self._progress, Completion(self._client.store, running))
         if running.ended:
             return  # abandoned meanwhile: what it did at last counts no more

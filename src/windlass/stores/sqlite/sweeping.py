@@ -11,9 +11,9 @@ from windlass.core.rate import LONGEST
 from windlass.core.status import FINISHED, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.sqlite.rates import FORGET_ALL
 from windlass.stores.sqlite.records import APPEND, COLUMNS, as_duration_ms, duration, job_of, line_end
 from windlass.stores.sqlite.settling import tally, write
-from windlass.stores.sqlite.rates import FORGET_ALL
 from windlass.stores.sqlite.unblocking import ANY_BLOCKED, free_slots, next_room, sweep
 
 if TYPE_CHECKING:

@@ -76,8 +76,8 @@ WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT 1
 CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked_by = ?"
 # One of a rate stays known as called from its line, so that the claim lets it pass those who still stand there.
 UNBLOCK = f"""
-UPDATE windlass_jobs SET status = 'queued', blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
-    updated_at = ?, moves = moves + 1, history = {APPEND}
+UPDATE windlass_jobs SET status = 'queued',
+    blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END, updated_at = ?, moves = moves + 1, history = {APPEND}
 WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
 
@@ -117,7 +117,8 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], kind: str, key: str
 
 RATE_LINES = """
 WITH RECURSIVE lines (by) AS (
-    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
+    SELECT min(blocked_by) FROM windlass_jobs
+    WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
     UNION ALL
     SELECT (
         SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by AND blocked_by < 'rate;'

@@ -88,7 +88,9 @@ class Scheduling:
         firings = [self._firing(schedule, tick, following) for tick, following in pairwise(ticks)]
         if told.missed_since is not None:
             # The missed ones are accounted for in one step from the oldest of them to the first that is made up for.
-            missed = Firing(name=schedule.name, expected=schedule.next_tick, next_tick=ticks[0], draft=None)
+            missed = Firing(
+                name=schedule.name, expected=schedule.next_tick, next_tick=ticks[0], draft=None, ticks=told.missed
+            )
             firings.insert(0, missed)
         return firings
 
