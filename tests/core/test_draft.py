@@ -15,6 +15,7 @@ from windlass.core.draft import Options, as_priority, check_id, kept_options, ma
 from windlass.core.errors import PayloadInvalid, SettingsError
 from windlass.core.handler import make_draft
 from windlass.core.limit import Limit
+from windlass.core.rate import Rate
 from windlass.core.unique import Unique, idempotency_key
 
 AN_ID = "0190a3c4-5d6e-7f80-9123-456789abcdef"
@@ -292,3 +293,41 @@ def test_equal_arguments_make_equal_keys(file: str, order_id: int) -> None:
     payload = json.dumps({"order_id": order_id, "file": file})
     found = a_draft(payload, unique=Unique.of("{file}/{order_id}"))
     assert found.unique_queued == found.unique_running == f"{file}/{order_id}"
+
+
+@pytest.mark.parametrize(
+    ("fair_by", "key"),
+    [("user_id", "u1"), ("entity_id", "order:42"), ("correlation_id", "c1"), ("team:{team}", "team:red"), (None, None)],
+)
+def test_turns_are_counted_for_a_field_or_for_arguments(fair_by: str | None, key: str | None) -> None:
+    options = Options(user_id="u1", entity_name="order", entity_id="42", correlation_id="c1", fair_by=fair_by)
+    assert make_draft("t", AN_ID, '{"team":"red"}', options, templated=True).fair_key == key
+
+
+@pytest.mark.parametrize("fair_by", ["user_id", "entity_id", "correlation_id"])
+def test_a_job_without_the_field_takes_no_turns(fair_by: str) -> None:
+    assert make_draft("t", AN_ID, "{}", Options(fair_by=fair_by), templated=True).fair_key is None
+
+
+@pytest.mark.parametrize("fair_by", ["", "user", "queue", "a.{b.c}", "{{x}}", 5])
+def test_turns_by_something_else_are_refused(fair_by: Any) -> None:
+    with pytest.raises(SettingsError, match=r"fair_by is .*: expected one of user_id|the key template"):
+        Options(fair_by=fair_by)
+
+
+def test_a_rates_key_is_filled_from_the_jobs_arguments() -> None:
+    rated = Options(rate=Rate(5, key="api:{host}"))
+    assert make_draft("t", AN_ID, '{"host":"a"}', rated, templated=True).rate_key == "api:a"
+    assert make_draft("t", AN_ID, "{}", Options(rate=Rate(5)), templated=False).rate_key == "type:t"
+
+
+@pytest.mark.parametrize("when", [{"delay": timedelta(0)}, {"run_at": datetime(2030, 1, 1, tzinfo=UTC)}])
+def test_a_job_that_waits_for_others_has_no_time_of_its_own(when: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="a job that waits for others has no time of its own"):
+        Options(awaits="success", **when)
+
+
+def test_a_job_waits_for_success_or_for_the_end() -> None:
+    assert [Options(awaits=one).awaits for one in (None, "success", "end")] == [None, "success", "end"]
+    with pytest.raises(SettingsError, match="awaits is 'failure': expected 'success' or 'end'"):
+        Options(awaits="failure")  # type: ignore[arg-type]  # what a caller without types might give

@@ -18,6 +18,7 @@ from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.handler import Declaration, Handler, declare_instance
 from windlass.core.limit import Limit
+from windlass.core.rate import Rate
 from windlass.core.retry import DEFAULT_POLICY
 from windlass.core.unique import Unique
 
@@ -309,6 +310,8 @@ def test_a_key_is_the_same_whether_a_default_is_left_out_or_given() -> None:
         {"limit": Limit("{page}")},
         {"unique": Unique(queued="{page}")},
         {"unique": Unique(running="{path}{page}")},
+        {"rate": Rate(5, key="{page}")},
+        {"fair_by": "{page}"},
     ],
 )
 def test_a_key_that_names_what_the_handler_does_not_take_is_refused(options: dict[str, Any]) -> None:
@@ -424,6 +427,7 @@ def test_the_data_of_a_class_handler_is_the_whole_payload() -> None:
     assert found.codec.decode('{"worker":"ann"}') == {"data": Shift("ann")}
     assert found.codec.encode_plain({"worker": "ann"}) == '{"starts_at":null,"worker":"ann"}'
     assert found.codec.encode_result("sent") == '"sent"'
+    assert found.codec.first == "*"
 
 
 def test_a_class_handler_knows_how_it_runs_and_where_it_comes_from() -> None:
@@ -527,3 +531,11 @@ def test_keyword_only_parameters_are_given_by_name_only() -> None:
     with pytest.raises(PayloadInvalid, match=r"takes 1 positional arguments, 2 were given"):
         codec.encode((1, datetime(2024, 1, 1)), {})  # noqa: DTZ001  # naive on purpose
     assert codec.encode((1,), {"at": datetime(2024, 1, 1)}) == '{"at":"2024-01-01T00:00:00","n":1}'  # noqa: DTZ001  # without a zone
+
+
+def test_the_first_argument_is_known_by_name() -> None:
+    def none() -> None: ...
+    def by_name_only(*, a: int) -> None: ...
+    def two(ctx: Ctx, a: int, b: int = 2) -> None: ...
+
+    assert [declared(one).codec.first for one in (none, by_name_only, two)] == [None, None, "a"]

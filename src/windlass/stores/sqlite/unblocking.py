@@ -77,7 +77,8 @@ CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked
 # One of a rate stays known as called from its line, so that the claim lets it pass those who still stand there.
 UNBLOCK = f"""
 UPDATE windlass_jobs SET status = 'queued',
-    blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END, updated_at = ?, moves = moves + 1, history = {APPEND}
+    blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
+    updated_at = ?, moves = moves + 1, history = {APPEND}
 WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
 
