@@ -3,6 +3,7 @@
 from windlass.app import Windlass
 from windlass.client.calls import Bound, JobFunction
 from windlass.client.handle import Handle
+from windlass.client.locks import Lock
 from windlass.core.context import Ctx
 from windlass.core.errors import (
     DuplicateJob,
@@ -15,9 +16,11 @@ from windlass.core.errors import (
     JobTimeout,
     LeaseLost,
     LockHeld,
+    LockLost,
     MoveRefused,
     PayloadInvalid,
     QueueFull,
+    ScheduleNotFound,
     SchemaMismatch,
     SettingsError,
     StoreError,
@@ -60,7 +63,9 @@ __all__ = [
     "JobTimeout",
     "LeaseLost",
     "Limit",
+    "Lock",
     "LockHeld",
+    "LockLost",
     "MoveRefused",
     "PayloadInvalid",
     "Progress",
@@ -68,6 +73,7 @@ __all__ = [
     "Reject",
     "Retention",
     "Retry",
+    "ScheduleNotFound",
     "SchemaMismatch",
     "SettingsError",
     "Signal",
