@@ -4,6 +4,7 @@ from windlass.app import Windlass
 from windlass.client.calls import JobFunction
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
+from windlass.client.locks import Lock
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
 from windlass.core.errors import (
@@ -17,9 +18,11 @@ from windlass.core.errors import (
     JobTimeout,
     LeaseLost,
     LockHeld,
+    LockLost,
     MoveRefused,
     PayloadInvalid,
     QueueFull,
+    ScheduleNotFound,
     SchemaMismatch,
     SettingsError,
     StoreError,
@@ -67,7 +70,9 @@ __all__ = [
     "JobTimeout",
     "LeaseLost",
     "Limit",
+    "Lock",
     "LockHeld",
+    "LockLost",
     "MoveRefused",
     "PayloadInvalid",
     "Progress",
@@ -76,6 +81,7 @@ __all__ = [
     "Reject",
     "Retention",
     "Retry",
+    "ScheduleNotFound",
     "SchemaMismatch",
     "SettingsError",
     "Signal",

@@ -12,6 +12,7 @@ from windlass.client import flows
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.jobs import JobsRoom
+from windlass.client.locks import TTL, Lock, lock
 from windlass.client.options import Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
@@ -28,6 +29,7 @@ from windlass.stores.contract import Retention
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
     from datetime import timedelta
     from types import TracebackType
     from typing import Self
@@ -270,6 +272,33 @@ class Windlass:
             yield
         finally:
             self.client.leave(token)
+
+    # Locking.
+
+    def lock(
+        self, name: str, *, ttl: float | timedelta = TTL, wait: float | timedelta | None = None
+    ) -> AbstractAsyncContextManager[Lock]:
+        """Hold a named lock while inside: `async with app.lock("nightly") as lock:`.
+
+        It is renewed every third of `ttl`. LockHeld when somebody else has it, at once or after `wait`; LockLost on the
+        way out when it had expired and gone to another meanwhile.
+        """
+        return lock(self.client, name, ttl, wait)
+
+    @contextmanager
+    def lock_sync(
+        self, name: str, *, ttl: float | timedelta = TTL, wait: float | timedelta | None = None
+    ) -> Generator[Lock, None, None]:
+        """The same for code without an event loop; renewed by the thread of `enqueue_sync`."""
+        door = self._blocking()
+        holding = door.lock(name, ttl, wait)
+        held = door.run(holding.__aenter__())
+        try:
+            yield held
+        except BaseException as error:
+            door.run(holding.__aexit__(type(error), error, error.__traceback__))
+            raise
+        door.run(holding.__aexit__(None, None, None))
 
     def _draft(self, bound: Bound[Any]) -> Any:
         declaration = self.registry.get(bound.type)

@@ -7,9 +7,12 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.client.client import Client
+from windlass.client.locks import Lock, lock
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from contextlib import AbstractAsyncContextManager
+    from datetime import timedelta
 
     from windlass.client.handle import Handle
     from windlass.core.draft import Draft
@@ -32,6 +35,12 @@ class Door:
         """Enqueue and wait until it is durable; the handle given is for the caller's own loop."""
         made = self.run(self._client.enqueue(draft, codec))
         return type(made)(self._outside, made.id, created=made.created, codec=codec)
+
+    def lock(
+        self, name: str, ttl: float | timedelta, wait: float | timedelta | None
+    ) -> AbstractAsyncContextManager[Lock]:
+        """A lock to enter and leave with `run`."""
+        return lock(self._client, name, ttl, wait)
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Run one coroutine in the door's loop and wait for what it gives."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.making import a_job
-from windlass.core.context import MOST_PROGRESS, Ctx, enter
+from windlass.core.context import MOST_PROGRESS, Ctx, enter, running
 from windlass.core.errors import SettingsError, TransactionRefused, WindlassError
 from windlass.core.job import LONGEST_NOTE, Progress
 from windlass.core.signals import Cancel
@@ -108,6 +108,17 @@ def test_inside_a_running_job_its_context_is_at_hand() -> None:
     one, other = a_ctx(), a_ctx()
     assert contextvars.Context().run(running, one) is one
     assert contextvars.Context().run(running, other) is other
+
+
+def test_code_may_ask_whether_a_job_runs_here() -> None:
+    one = a_ctx()
+
+    def inside() -> Ctx | None:
+        enter(one)
+        return running()
+
+    assert contextvars.Context().run(running) is None
+    assert contextvars.Context().run(inside) is one
 
 
 class Ends:

@@ -6,7 +6,17 @@ import pytest
 
 from tests.core.making import NOON, a_job
 from windlass.core import errors
-from windlass.core.errors import DuplicateJob, JobFailed, JobNotFound, LockHeld, MoveRefused, QueueFull, WindlassError
+from windlass.core.errors import (
+    DuplicateJob,
+    JobFailed,
+    JobNotFound,
+    LockHeld,
+    LockLost,
+    MoveRefused,
+    QueueFull,
+    ScheduleNotFound,
+    WindlassError,
+)
 from windlass.core.job import Error
 from windlass.core.status import Status
 
@@ -59,6 +69,18 @@ def test_a_held_lock_says_until_when() -> None:
     assert "lock 'report' is held until 2024-05-06T12:00:00+00:00" in str(error)
 
 
+def test_a_lost_lock_says_under_which_token_it_was_held() -> None:
+    error = LockLost("report", 7)
+    assert (error.name, error.token) == ("report", 7)
+    assert "lock 'report' is no longer held under token 7" in str(error)
+
+
+def test_a_missing_schedule_is_named() -> None:
+    error = ScheduleNotFound("nightly")
+    assert error.name == "nightly"
+    assert "no schedule is called 'nightly'" in str(error)
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -69,6 +91,8 @@ def test_a_held_lock_says_until_when() -> None:
         JobFailed(a_job(status=Status.FAILED)),
         QueueFull("mail", 1000),
         LockHeld("report", NOON),
+        LockLost("report", 7),
+        ScheduleNotFound("nightly"),
     ],
     ids=lambda error: type(error).__name__,
 )

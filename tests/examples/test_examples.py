@@ -33,6 +33,7 @@ PRINTS = {
         "recounted again: True",
     ],
     "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],
+    "locks": ["site is held", "home: written", "home: written", "home: refused, a later holder was here"],
     "schedule": [
         "At 02:30 every day, in Europe/Paris:",
         "  2026-03-28 01:30 UTC",

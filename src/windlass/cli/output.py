@@ -38,6 +38,8 @@ EXIT_CODES: Mapping[type[errors.WindlassError], int] = {
     errors.QueueFull: REFUSED,
     errors.LeaseLost: REFUSED,
     errors.LockHeld: REFUSED,
+    errors.LockLost: REFUSED,
+    errors.ScheduleNotFound: NOT_FOUND,
     errors.StoreError: FAILURE,
     errors.StoreUnavailable: UNREACHABLE,
     errors.SchemaMismatch: REFUSED,

@@ -120,3 +120,8 @@ def _plain(number: float) -> float:
 def enter(ctx: Ctx) -> None:
     """Make `ctx` the current one in this context of execution."""
     _current.set(ctx)
+
+
+def running() -> Ctx | None:
+    """The context of the job that is running here, if one is."""
+    return _current.get(None)

@@ -15,6 +15,8 @@ WindlassError
 ├── QueueFull                    .queue, .depth: the queue has reached its largest depth
 ├── LeaseLost                    another worker owns the job now
 ├── LockHeld                     .name, .until
+├── LockLost                     .name, .token: a lock that was held is somebody else's, or may be
+├── ScheduleNotFound             .name
 └── StoreError
     ├── StoreUnavailable         try again; the driver's error is the cause
     ├── SchemaMismatch           the store's schema is older or newer than this windlass
@@ -132,9 +134,34 @@ class LockHeld(WindlassError):
     """Somebody else holds the lock."""
 
     def __init__(self, name: str, until: datetime) -> None:
-        super().__init__(f"lock {name!r} is held until {until.isoformat()}: try again after that")
+        super().__init__(
+            f"lock {name!r} is held until {until.isoformat()}, or longer if its holder renews it: try again, or give"
+            " wait= to wait for it"
+        )
         self.name = name
         self.until = until
+
+
+class LockLost(WindlassError):
+    """The lock is no longer held: it expired, and somebody else may have it."""
+
+    def __init__(self, name: str, token: int) -> None:
+        super().__init__(
+            f"lock {name!r} is no longer held under token {token}: stop, undo or fence what it guarded, and take it"
+            " again; a longer ttl outlasts longer pauses"
+        )
+        self.name = name
+        self.token = token
+
+
+class ScheduleNotFound(WindlassError):
+    """No schedule has that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'no schedule is called {name!r}: put it first, or see "windlass schedules" for those there are'
+        )
+        self.name = name
 
 
 class StoreError(WindlassError):
