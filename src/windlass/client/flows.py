@@ -94,7 +94,8 @@ class Group(Generic[R_co]):
 
     async def enqueue(self, tx: object | None = None) -> list[Handle[R_co]]:
         """Enqueue all of them, without a next, in one durable step."""
-        return list((await Flow[Any](self.client, (self.jobs,)).enqueue(tx)).jobs)
+        alone: Flow[Any] = Flow(self.client, (self.jobs,))
+        return list((await alone.enqueue(tx)).jobs)
 
 
 def group(client: Client, jobs: Iterable[Bound[S]]) -> Group[S]:
