@@ -13,12 +13,16 @@ from windlass import (
     Cron,
     Ctx,
     Entry,
+    Flow,
+    FlowHandle,
+    Group,
     Handle,
     Handler,
     Job,
     JobFunction,
     Limit,
     Progress,
+    Rate,
     Retry,
     Unique,
     Windlass,
@@ -62,6 +66,11 @@ def only_ctx(ctx: Ctx) -> str:
     return ctx.id
 
 
+@app.job(rate=Rate(100, per=timedelta(minutes=1), key="join"), fair_by="user_id")
+async def joined(parts: list[str]) -> str:
+    return "".join(parts)
+
+
 @dataclass
 class Shift:
     worker: str
@@ -95,6 +104,15 @@ async def calls() -> None:
     assert_type(await app.enqueue_many(plain.bind(n) for n in range(3)), list[Handle[str]])
     mixed = [plain.bind(1), in_thread.bind("p")]
     await app.enqueue_many(mixed)
+
+    assert_type(await plain.bind(1).enqueue(), Handle[str])
+    assert_type(plain.bind(1).then(in_thread), Flow[bytes])
+    assert_type(plain.bind(1).then(in_thread.using(queue="x")), Flow[bytes])
+    assert_type(plain.bind(1).then(optional.bind(3), on_failure="run"), Flow[int | None])
+    assert_type(app.group([plain.bind(n) for n in range(3)]), Group[str])
+    assert_type(app.group([plain.bind(n) for n in range(3)]).then(joined).then(in_thread), Flow[bytes])
+    assert_type(await app.group([plain.bind(1)]).then(joined).enqueue(), FlowHandle[str])
+    assert_type(await (await plain.bind(1).then(in_thread).enqueue()).result(), bytes)
 
     asked = with_ctx.using(
         delay=60,

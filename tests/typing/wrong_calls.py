@@ -38,6 +38,11 @@ async def calls(ctx: Ctx) -> None:
     await plain.enqueue(42, copy_to=3)  # wrong
     await plain.enqueue(42, colour="red")  # wrong
     await plain.using(queue="x").enqueue("42")  # wrong
+    plain.bind(1).then(plain)  # wrong
+    plain.bind(1).then(nothing)  # wrong
+    plain.bind(1).then(nothing.bind(), on_failure="stop")  # wrong
+    app.group([plain.bind(1)]).then(plain)  # wrong
+    app.group([plain])  # wrong
     plain.enqueue_sync("42")  # wrong
     plain.bind("42")  # wrong
     plain.call("42")  # wrong

@@ -51,13 +51,13 @@ class Bound(Generic[R_co]):
     type: str
     payload_json: str
     options: Options
-    _client: Client = field(compare=False, repr=False)
-    _declaration: Declaration = field(compare=False, repr=False)
+    client: Client = field(compare=False, repr=False)
+    declaration: Declaration = field(compare=False, repr=False)
 
     async def enqueue(self, tx: object | None = None) -> Handle[R_co]:
         """Enqueue it; returns when it is durable."""
-        draft = self._client.draft(self._declaration, self.payload_json, self.options)
-        return await self._client.enqueue(draft, self._declaration.codec, tx)
+        draft = self.client.draft(self.declaration, self.payload_json, self.options)
+        return await self.client.enqueue(draft, self.declaration.codec, tx)
 
     @overload
     def then(self, step: Bound[S], *, on_failure: OnFailure = "cancel") -> Flow[S]: ...
@@ -69,7 +69,8 @@ class Bound(Generic[R_co]):
 
         With `on_failure="run"` the next runs however this one ends; otherwise it is cancelled when this one fails.
         """
-        return Flow(self._client, ((cast("Bound[Any]", self),),)).then(cast("Bound[S]", step), on_failure=on_failure)
+        flow: Flow[Any] = Flow(self.client, ((self,),))
+        return flow.then(cast("Bound[S]", step), on_failure=on_failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class Flow(Generic[R_co]):
         if len(before) > MOST_TAKEN:
             raise SettingsError(
                 f"{declaration.name} would take {len(before):,} results at once, at most {MOST_TAKEN:,} are given:"
-                " bind it, and read them with app.jobs.find(next=ctx.id)"
+                " bind it, and read them with app.jobs.find(next=...)"
             )
         name = declaration.codec.first
         if name is None:
@@ -188,7 +189,7 @@ class Flow(Generic[R_co]):
         return list(chain.from_iterable(steps))
 
     def _draft(self, one: Bound[Any], before: Draft | None, *, single: bool) -> tuple[Draft, Codec]:
-        declaration = one._declaration  # noqa: SLF001  # the two are one thing, alone and in line
+        declaration = one.declaration
         options = one.options if before is None else _inherit(one.options, before, single=single)
         draft = self.client.draft(declaration, one.payload_json, options)
         return draft, declaration.codec

@@ -32,6 +32,8 @@ class Search(TypedDict, total=False):
     correlation: str | None
     schedule: str | None
     parent: str | None
+    next: str | None
+    """those that this job awaits"""
 
 
 class JobsRoom:
@@ -153,4 +155,5 @@ def _filter(search: Search) -> Filter:
         correlation_id=search.get("correlation"),
         schedule=search.get("schedule"),
         parent_id=search.get("parent"),
+        next_id=search.get("next"),
     )
