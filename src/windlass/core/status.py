@@ -13,7 +13,7 @@ class Status(StrEnum):
     QUEUED = "queued"
     """waits for a worker"""
     BLOCKED = "blocked"
-    """waits for a limit slot or for the holder of its running key"""
+    """waits for a limit slot, for the holder of its running key, for its rate or for other jobs"""
     PROCESSING = "processing"
     """leased by a worker"""
     RETRYING = "retrying"
