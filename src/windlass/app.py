@@ -241,7 +241,9 @@ class Windlass:
             declaration = self.registry.get(name)
             text = declaration.codec.encode((payload,), {})
             return await self.client.enqueue(
-                self.client.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec, tx
+                self.client.draft(declaration, text, lay_over(declaration.options, asked), asked),
+                declaration.codec,
+                tx,
             )
         draft, codec = self.client.draft_by_name(name, payload, asked)
         return await self.client.enqueue(draft, codec, tx)

@@ -61,6 +61,14 @@ class Crew:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
 
     def start(self, program: str, *words: str) -> subprocess.Popen[bytes]:
+        """A program of this folder."""
+        return self._start(f"tests.control.{program}", *words)
+
+    def run(self, module: str, *words: str) -> int:
+        """Any module as a program, to its end; its exit code."""
+        return self._start(module, *words).wait(60)
+
+    def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
         url, namespace = address(self.place)
         environment = {
             **os.environ,
@@ -69,7 +77,7 @@ class Crew:
             "CREW_FOLDER": str(self.folder),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
-        command = [sys.executable, "-m", f"tests.control.{program}", *words]
+        command = [sys.executable, "-m", module, *words]
         process = subprocess.Popen(command, env=environment, cwd=ROOT)
         self.started.append(process)
         return process

@@ -36,6 +36,11 @@ PRINTS = {
     "rates": ["12 calls took a second or more: True", "bob was served as number 2"],
     "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],
     "locks": ["site is held", "home: written", "home: written", "home: refused, a later holder was here"],
+    "lineage": [
+        "book of ada, about book 7",
+        *["  chapter of ada, about book 7"] * 2,
+        *["    page of ada, about book 7"] * 4,
+    ],
     "schedule": [
         "At 02:30 every day, in Europe/Paris:",
         "  2026-03-28 01:30 UTC",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from windlass.client.handle import Handle
 from windlass.client.options import as_entity
 from windlass.core.draft import Draft, Options, check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
+from windlass.core.keys import shown
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from windlass.client.client import Client
     from windlass.core.history import Entry
     from windlass.core.job import Job
 
 MOST_ON_A_PAGE = 1000
+PAGE = 500
+"""how many jobs are read in one step by what reads many"""
+MOST_AT_ONCE = 10_000
+"""how many jobs are given in one sequence, unless more are asked for"""
 
 
 class Search(TypedDict, total=False):
@@ -70,15 +76,48 @@ class JobsRoom:
             raise JobNotFound(job_id)
         return entries
 
-    async def about(self, name: str, entity_id: str | int) -> Sequence[Job]:
-        """Every job about one thing of the application, oldest first (the newest thousand)."""
-        page = await self.find(entity=(name, entity_id), limit=MOST_ON_A_PAGE)
-        return page.jobs[::-1]
+    async def each(self, *, after: str | None = None, **search: Unpack[Search]) -> AsyncGenerator[Job, None]:
+        """Every job that matches, newest first, read page by page as they are taken: as many as there are."""
+        while True:
+            page = await self.find(limit=PAGE, after=after, **search)
+            for job in page.jobs:
+                yield job
+            after = page.next
+            if after is None:
+                return
 
-    async def of(self, *, correlation: str) -> Sequence[Job]:
-        """Every job of one correlation, oldest first (the newest thousand)."""
-        page = await self.find(correlation=correlation, limit=MOST_ON_A_PAGE)
-        return page.jobs[::-1]
+    async def about(self, name: str, entity_id: str | int, *, most: int = MOST_AT_ONCE) -> Sequence[Job]:
+        """Every job about one thing of the application, in order of creation; of more than `most` the newest.
+
+        With `each(entity=(name, id))` there is no bound.
+        """
+        return await self._in_order(most, {"entity": (name, entity_id)})
+
+    async def of(self, *, correlation: str, most: int = MOST_AT_ONCE) -> Sequence[Job]:
+        """Every job of one correlation, in order of creation; of more than `most` the newest.
+
+        The id of a job that has no correlation is the correlation of all that it enqueued, and of what those enqueued:
+        with it, that job comes first.
+        """
+        found = await self._in_order(most, {"correlation": correlation})
+        root = await self._root(correlation)
+        return found if root is None else [root, *found]
+
+    async def _in_order(self, most: int, search: Search) -> list[Job]:
+        check_most(most)
+        found: list[Job] = []
+        async with aclosing(self.each(**search)) as jobs:
+            async for job in jobs:
+                found.append(job)
+                if len(found) >= most:
+                    break
+        return found[::-1]
+
+    async def _root(self, correlation: str) -> Job | None:
+        with suppress(SettingsError):  # a correlation of the caller's own making is mostly no id
+            [job] = await (await self._client.ready()).views.get([check_id(correlation)])
+            return job if job is not None and job.correlation_id is None else None
+        return None
 
     async def cancel(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> bool:
         """Cancel: true when it is cancelled now, false when its worker was asked to stop it."""
@@ -120,6 +159,12 @@ class JobsRoom:
         if answer.verdict is Operated.REFUSED and answer.status is not None:
             raise MoveRefused(job_id, answer.status, wanted)
         return answer
+
+
+def check_most(most: int) -> None:
+    """Refuse a bound that bounds nothing."""
+    if isinstance(most, bool) or not isinstance(cast("object", most), int) or most < 1:
+        raise SettingsError(f"most is {shown(most)}: expected a whole number from 1")
 
 
 def _again(job: Job) -> Options:
