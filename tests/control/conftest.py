@@ -62,13 +62,14 @@ class Crew:
 
     def start(self, program: str, *words: str) -> subprocess.Popen[bytes]:
         """A program of this folder."""
-        return self._start(f"tests.control.{program}", *words)
+        return self.begin(f"tests.control.{program}", *words)
 
     def run(self, module: str, *words: str) -> int:
         """Any module as a program, to its end; its exit code."""
-        return self._start(module, *words).wait(60)
+        return self.begin(module, *words).wait(60)
 
-    def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
+    def begin(self, module: str, *words: str) -> subprocess.Popen[bytes]:
+        """Any module as a program."""
         url, namespace = address(self.place)
         environment = {
             **os.environ,
