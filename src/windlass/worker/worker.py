@@ -28,6 +28,7 @@ from windlass.worker.runners.thread import ThreadRunner, Threads
 from windlass.worker.settling import Settling
 from windlass.worker.slots import Slots
 from windlass.worker.steady import Steady
+from windlass.worker.suspects import Alone, is_suspect
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Worker:
         poll = config.poll.total_seconds()
         self._slots = Slots(config)
         self._deadlines = Deadlines(self._slots)
+        self._alone = Alone(self._deadlines.begin)
         self._settling = Settling(store, self._slots, hub)
         self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start, self._hand_back_unrun)
         self._leasing = Leasing(store, config, self._slots, hub, self._describe)
@@ -218,7 +220,7 @@ class Worker:
             self._hand_back_unrun(running, "the worker was stopping when it claimed the job")
             return
         self.started += 1
-        if running.declaration.mode != "process":
+        if running.declaration.mode != "process" and not is_suspect(running.job):
             self._deadlines.begin(running)
         task = self._loop.create_task(self._run_one(running))
         self._tasks[task] = running
@@ -246,6 +248,8 @@ class Worker:
         runner = self._runners[running.declaration.mode]
         if running.job.takes is not None:
             runner = Taking(runner, self._client.store)
+        if is_suspect(running.job):
+            runner = self._alone.around(runner)
         outcome = await execute(running, runner, self._progress, Completion(self._client.store, running))
         if running.ended:
             return  # abandoned meanwhile: what it did at last counts no more
