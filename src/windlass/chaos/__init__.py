@@ -1,0 +1,1 @@
+"""Trials: faults made on purpose, on any store, and a count of what they did to the jobs."""
