@@ -10,14 +10,17 @@ from pymongo import IndexModel
 from pymongo.errors import CollectionInvalid, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
+from windlass.core.status import LIVE, Status
 from windlass.stores.mongo.connection import Room, guarded
 
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install",)
+MIGRATIONS = ("0001_install", "0002_control")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
+_LIVE = sorted(status.value for status in LIVE)
+SPOILED = [Status.CANCELLED.value, Status.FAILED.value]
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
@@ -33,6 +36,24 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "unique": (["unique_key"], {"unique": True, "partialFilterExpression": {"unique_key": {"$exists": True}}}),
     "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
     "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
+    # Turns: where a queue's fair jobs stand, and the last of each key; with the status in it, one entry each is read.
+    "turn": (
+        ["queue", "priority", "run_at"],
+        {"partialFilterExpression": {"status": "queued", "fair_key": {"$exists": True}}},
+    ),
+    "fair": (
+        ["status", "queue", "priority", "fair_key", "run_at"],
+        {"partialFilterExpression": {"status": "queued", "fair_key": {"$exists": True}}},
+    ),
+    # Queued jobs that were called from the line of their rate.
+    "called": (["called"], {"partialFilterExpression": {"called": {"$exists": True}}}),
+    # Flows: what a job still waits for, and what of it ended without success. A live job keeps its place in the first
+    # while its status changes, so whoever looks there never misses it.
+    "awaited": (["next_id"], {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": _LIVE}}}),
+    "spoiled": (
+        ["next_id", "_id"],
+        {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": SPOILED}}},
+    ),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
     # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),
@@ -43,12 +64,14 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "correlation": (["correlation_id", "_id"], {"partialFilterExpression": {"correlation_id": {"$exists": True}}}),
     "parent": (["parent_id", "_id"], {"partialFilterExpression": {"parent_id": {"$exists": True}}}),
     "schedule": (["schedule", "_id"], {"partialFilterExpression": {"schedule": {"$exists": True}}}),
+    "next": (["next_id", "_id"], {"partialFilterExpression": {"next_id": {"$exists": True}}}),
 }
 INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "jobs": JOBS,
     "minutes": {"minute": (["minute"], {"expireAfterSeconds": 30 * _DAY})},
     "workers": {"beat": (["beat_at"], {"expireAfterSeconds": _DAY})},
     "locks": {"expiry": (["expires_at"], {"expireAfterSeconds": _DAY})},
+    "rates": {"expiry": (["until"], {"expireAfterSeconds": 0})},
 }
 PLAIN = ("queues", "schedules", "meta")
 """collections that need no index but that of their ids"""
@@ -88,7 +111,7 @@ class MongoSchema(Room):
 
     def statements(self) -> str:
         """The migrations as commands for mongosh."""
-        lines = [f"// {MIGRATIONS[0]}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
+        lines = [f"// {', '.join(MIGRATIONS)}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
         for of, indexes in INDEXES.items():
             for name, (keys, options) in indexes.items():
                 asked = json.dumps({"name": name, **options})
