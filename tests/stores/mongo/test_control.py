@@ -77,14 +77,17 @@ async def claimed(stores: list[Store], n: int) -> list[str]:
 
 
 async def test_claims_at_the_same_moment_do_not_exceed_a_rate(crowd: list[Store], database: Base) -> None:
-    for queue in range(5):
-        await put(crowd[0], *[rated(12, queue=f"q{queue}") for _ in range(12)])
-    wants = [want(12, f"w{at}", queues={f"q{at}": 12}) for at in range(5)]
-    found = await asyncio.gather(*[one.jobs.claim(wanted) for one, wanted in zip(crowd, wants, strict=True)])
-    assert sum(map(len, found)) == booked(database) == 12
-    assert await claimed(crowd, 12) == []
+    # Each has a queue of its own, so that nothing but the rate stands between them; and many rounds, because the first
+    # to have its connections ready would win a single one before the others look.
+    wants = [want(4, f"w{at}", queues={f"q{at}": 4}) for at in range(5)]
+    for number in range(10):
+        key = f"r{number}"
+        await put(crowd[0], *[rated(6, key, queue=f"q{at}") for at in range(5) for _ in range(4)])
+        found = await asyncio.gather(*[one.jobs.claim(wanted) for one, wanted in zip(crowd, wants, strict=True)])
+        assert sum(map(len, found)) == booked(database, key) == 6
+        assert await claimed(crowd, 20) == []
     blocked = await crowd[0].views.count(Filter(status=Status.BLOCKED))
-    assert blocked.n == 48
+    assert blocked.n == 140
 
 
 async def test_what_rivals_took_first_is_given_back(crowd: list[Store], database: Base) -> None:
@@ -224,6 +227,17 @@ async def test_a_flow_is_inserted_whole_after_its_transaction_failed(
     fail(fragile, {"times": 2}, failCommands=[command], errorCode=251, errorLabels=["TransientTransactionError"])
     last, ids = await group(failing)
     assert await statuses(failing, [last, *ids]) == [Status.BLOCKED, Status.QUEUED, Status.QUEUED]
+
+
+async def test_a_flow_that_cannot_be_inserted_whole_is_not_inserted(failing: Store, fragile: str) -> None:
+    last = draft(awaits="success")
+    first, second = draft(next_id=last.id), draft(next_id=last.id, unique="apart")
+    fail(fragile, {"skip": 1}, failCommands=["insert"], errorCode=8000)
+    with pytest.raises(StoreUnavailable):
+        await failing.jobs.insert([first, second, last])
+    fail(fragile, "off", failCommands=["insert"])
+    assert (await failing.views.count(Filter())).n == 0
+    await put(failing, first, second, last)
 
 
 @pytest.fixture(scope="module")
