@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from pymongo import IndexModel
-from pymongo.errors import CollectionInvalid, OperationFailure
+from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
 from windlass.core.status import LIVE, Status
@@ -76,6 +80,7 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
 PLAIN = ("queues", "schedules", "meta")
 """collections that need no index but that of their ids"""
 _EXISTS = 48
+_LONGEST_BUILD = 3600.0
 _TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
 
 
@@ -98,9 +103,17 @@ class MongoSchema(Room):
         found = self._check(await self._version())
         if found == VERSION:
             return []
-        # All of them now: a transaction could not read a collection that is made after its own beginning.
-        await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
-        await self.link.collection("meta").update_one({"_id": "schema"}, {"$max": {"version": VERSION}}, upsert=True)
+        deadline = time.monotonic() + self.link.place.timeout
+        while not await self._begins() and time.monotonic() < deadline:
+            await asyncio.sleep(random.uniform(0.02, 0.1))
+            if self._check(await self._version()) == VERSION:
+                return []
+        # An index of many jobs takes as long as it takes; windlass goes on meanwhile, on other connections.
+        with pymongo.timeout(_LONGEST_BUILD):
+            # All of them now: a transaction could not read a collection that is made after its own beginning.
+            await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
+        done = {"$max": {"version": VERSION}, "$unset": {"begun_at": ""}}
+        await self.link.collection("meta").update_one({"_id": "schema"}, done, upsert=True)
         return list(MIGRATIONS[found:])
 
     @guarded
@@ -122,9 +135,20 @@ class MongoSchema(Room):
         )
         return "\n".join(lines)
 
+    async def _begins(self) -> bool:
+        """Whether nobody else makes them now: several at once do no harm, but keep each other from getting on."""
+        now = await self.link.now()
+        over = now - timedelta(seconds=self.link.place.timeout)
+        free: Doc = {"_id": "schema", "$or": [{"begun_at": {"$exists": False}}, {"begun_at": {"$lte": over}}]}
+        try:
+            await self.link.collection("meta").update_one(free, {"$set": {"begun_at": now}}, upsert=True)
+        except DuplicateKeyError:
+            return False  # its document is there and does not match
+        return True
+
     async def _version(self) -> int:
         row = await self.link.collection("meta").find_one({"_id": "schema"})
-        return int(row["version"]) if row else 0
+        return int(row.get("version", 0)) if row else 0
 
     def _check(self, found: int) -> int:
         if found > VERSION:
