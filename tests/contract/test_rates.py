@@ -140,6 +140,16 @@ async def test_a_newcomer_passes_where_there_is_room_for_all(store: Store) -> No
     assert await status(store, wide) is Status.BLOCKED
 
 
+async def test_a_newcomer_joins_the_line_where_there_is_room_for_itself_alone(store: Store) -> None:
+    ids = await put(store, *[rated(1) for _ in range(4)])
+    assert (await take(store)).id == ids[0]
+    assert await store.jobs.claim(want()) == []
+    newcomer = rated(3)
+    await put(store, newcomer)
+    assert await store.jobs.claim(want()) == []
+    assert (await get(store, newcomer.id)).blocked_by == "rate:r"
+
+
 async def test_in_no_window_do_more_start_than_its_number(store: Store) -> None:
     per = timedelta(milliseconds=300)
     ids = await put(store, *[rated(3, per=per) for _ in range(12)])

@@ -19,12 +19,15 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.write_concern import WriteConcern
 
-from tests.contract.steps import finish, passed, put
+from tests.contract.steps import DONE, finish, passed, put, settle, take
 from tests.support.apps import nothing_left
 from tests.support.drafts import INSTANT, draft, new_id, want
 from tests.support.servers import Server, start_mongo
 from windlass.core.draft import make_id
+from windlass.core.job import Job
+from windlass.core.rate import Rate
 from windlass.core.status import Status
+from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Store
 
@@ -243,6 +246,7 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
         (Filter(queue="rare"), "queue"),
         (Filter(parent_id="x"), "parent"),
         (Filter(schedule="x"), "schedule"),
+        (Filter(next_id="x"), "next"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -265,3 +269,50 @@ async def test_running_jobs_are_found_among_the_running(profiled: Profiled) -> N
     looked = await profiled.during(lambda: profiled.store.views.find(Filter(status=Status.PROCESSING), 10))
     assert documents(looked) <= running, looked
     assert_no_scan(looked)
+
+
+async def test_the_end_of_one_of_many_that_are_awaited_looks_at_few(profiled: Profiled) -> None:
+    last = draft("many", awaits="success")
+    await put(profiled.store, last, *(draft("many", next_id=last.id) for _ in range(200)))
+    jobs = await profiled.store.jobs.claim(want(n=200, types={"many"}))
+    await profiled.store.jobs.apply([decide(job, DONE) for job in jobs[:198]])
+    for job in jobs[198:]:
+        looked = await profiled.during(lambda job=job: settle(profiled.store, job))  # type: ignore[misc]  # bound
+        assert documents(looked) <= 8, looked
+        assert {"awaited", "spoiled"} <= indexes(looked)
+        assert_no_scan(looked)
+    assert (await take(profiled.store, want(types={"many"}))).id == last.id
+
+
+async def test_a_promotion_looks_at_the_first_of_each_line(profiled: Profiled) -> None:
+    rates = [Rate(1, timedelta(hours=1), f"r{n % 3}") for n in range(150)]
+    await put(profiled.store, *(draft("rated", rate=rate) for rate in rates))
+    assert len(await profiled.store.jobs.claim(want(n=150, types={"rated"}))) == 3
+    looked = await profiled.during(lambda: profiled.store.jobs.promote(100))
+    assert documents(looked) <= 3 + 5, looked
+    assert_no_scan(looked)
+
+
+async def test_a_turn_is_found_without_looking_at_those_that_wait(profiled: Profiled) -> None:
+    fair = [draft("fair", user_id=f"u{n % 3}", fair_by="user_id") for n in range(150)]
+    await put(profiled.store, *fair)
+    one = draft("fair", user_id="u1", fair_by="user_id")
+    looked = await profiled.during(lambda: put(profiled.store, one))
+    assert documents(looked) <= 3, looked
+    assert sum(looking.keys for looking in looked) <= 10, looked
+    assert_no_scan(looked)
+
+
+async def test_jobs_without_a_rate_a_turn_or_a_flow_send_nothing_about_them(profiled: Profiled) -> None:
+    looked = await profiled.during(lambda: put(profiled.store, *(draft("plain") for _ in range(20))))
+    assert [one.command for one in looked] == ["insert"]
+    jobs: list[Job] = []
+
+    async def claim() -> None:
+        jobs.extend(await profiled.store.jobs.claim(want(n=20, types={"plain"})))
+
+    looked = await profiled.during(claim)
+    assert [one.command for one in looked if one.command != "aggregate"] == ["update"]
+    looked = await profiled.during(lambda: profiled.store.jobs.apply([decide(job, DONE) for job in jobs]))
+    assert {one.command for one in looked} == {"update"}
+    assert not indexes(looked) & {"turn", "fair", "called", "awaited", "spoiled", "next"}

@@ -2,7 +2,8 @@
 
 One aggregation reads the first jobs of every queue and the server's clock. One command leases what may run, each job
 only if it has not moved since it was read. Slots of limits and running keys are unique indexes, so the update that
-makes a job run is the one that takes them, and whoever comes second is refused by the server.
+makes a job run is the one that takes them, and whoever comes second is refused by the server. Starts of jobs with a
+rate are booked before, as many as there is room for, and what was not used is given back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.mongo.connection import DUPLICATE_KEY, QUICK, UPDATES, in_parts
+from windlass.stores.mongo.rates import Rates
 from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
 
@@ -124,6 +126,7 @@ class _Claim:
         self._used: dict[str, int] = defaultdict(int)
         self._slots: dict[str, set[int]] = {}
         self._held: set[str] = set()
+        self._rates = Rates(link)
         self._blocks: dict[str, list[Doc]] = {}
         self._picked: list[Doc] = []
 
@@ -137,15 +140,16 @@ class _Claim:
                 lines[row["queue"]].append(row)
         self._picked, self._blocks = [], {}
         await self._look_at_gates(rows)
-        more = self._walk(lines, {name: len(line_) for name, line_ in lines.items()})
+        more = self._walk(lines, {name: len(line_) for name, line_ in lines.items()}, now)
         lost = await self._take(now)
         await self._write_blocks(now)
         return more and bool(rows), lost
 
     async def _look_at_gates(self, rows: list[Doc]) -> None:
-        """Which slots and running keys of these jobs are taken now."""
+        """Which slots and running keys of these jobs are taken now, and what of their rates is spent."""
+        await self._rates.look(rows)
         limits = {row["limit_key"] for row in rows if "limit_key" in row}
-        keys = {row["unique_running"] for row in rows if "unique_running" in row and not _is_plain(row)}
+        keys = {row["unique_running"] for row in rows if "unique_running" in row and _takes_key(row)}
         self._slots = {key: set() for key in limits}
         looks: list[Doc] = []
         looks += [{"limit_key": {"$in": sorted(limits)}, "slot": {"$gte": 0}}] if limits else []
@@ -159,7 +163,7 @@ class _Claim:
             if "unique_key" in doc:
                 self._held.add(doc["unique_key"])
 
-    def _walk(self, lines: dict[str, deque[Doc]], share: dict[str, int]) -> bool:
+    def _walk(self, lines: dict[str, deque[Doc]], share: dict[str, int], now: datetime) -> bool:
         while self.room > 0 and self.blocked < _MOST_BLOCKED:
             able = [name for name in lines if self._allowance(name) > 0]
             if any(not lines[name] and share[name] for name in able):
@@ -170,7 +174,7 @@ class _Claim:
             name = min(waiting, key=lambda one: _order(lines[one][0])) if len(waiting) > 1 else waiting[0]
             doc = lines[name].popleft()
             if not _is_plain(doc):
-                by = self._barred(doc)
+                by = self._barred(doc, now)
                 if by is not None:
                     self._put_aside(doc, by)
                     continue
@@ -183,14 +187,16 @@ class _Claim:
         most = self._want.n if self._want.queues is None else self._want.queues.get(queue, 0)
         return most - self._used[queue]
 
-    def _barred(self, doc: Doc) -> str | None:
-        """What stands in this job's way; if nothing does, its slot and key are counted as taken from now on."""
+    def _barred(self, doc: Doc, now: datetime) -> str | None:
+        """What stands in this job's way; if nothing does, its slot, key and start are counted as taken from now on."""
         limit_key, running = doc.get("limit_key"), doc.get("unique_running")
         slots, limit = self._slots.get(limit_key or "", set()), doc.get("limit_n") or 1
         if limit_key is not None and len(slots) >= limit:
             return f"limit:{limit_key}"
         if running is not None and running != doc.get("unique_key") and running in self._held:
             return f"unique:{running}"
+        if "rate_key" in doc and not self._rates.lets_through(doc, now):
+            return f"rate:{doc['rate_key']}"
         if limit_key is not None:
             doc["slot"] = next(n for n in range(limit) if n not in slots)
             slots.add(doc["slot"])
@@ -200,15 +206,36 @@ class _Claim:
 
     async def _take(self, now: datetime) -> int:
         """Lease what was picked; returns how many of them rivals took or barred."""
+        rated = any("rate_key" in doc for doc in self._picked)
+        if rated:
+            now = await self._book()
         lost: list[int] = await in_parts(UPDATES, self._picked, lambda docs: self._take_part(docs, now))
+        if rated:
+            await self._rates.give_back({doc["_id"] for doc in self.taken})
         return sum(lost)
 
+    async def _book(self) -> datetime:
+        """Book the starts of those with a rate; returns the instant of the booking, which is that of the start, too."""
+        now = latest(await self._link.now(), self._picked)
+        refused = await self._rates.book(self._picked, now)
+        for doc in refused:
+            self._put_aside(doc, f"rate:{doc['rate_key']}")
+            self._let_go(doc)
+            self._held.discard(doc.get("unique_running", ""))
+        aside = {doc["_id"] for doc in refused}
+        self._picked = [doc for doc in self._picked if doc["_id"] not in aside]
+        return now
+
+    def _let_go(self, doc: Doc) -> None:
+        self._used[doc["queue"]] -= 1
+        self.room += 1
+
     async def _take_part(self, picked: Sequence[Doc], now: datetime) -> int:
-        alike: dict[tuple[int, int, bool, int | None], list[Doc]] = defaultdict(list)
+        alike: dict[tuple[int, int, bool, bool, int | None], list[Doc]] = defaultdict(list)
         for doc in picked:
             # One that takes a slot or key of its own can fail by itself, so it is an update by itself.
-            apart = None if _is_plain(doc) else len(alike)
-            alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), apart].append(doc)
+            apart = len(alike) if _takes_key(doc) else None
+            alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc, apart].append(doc)
         groups = list(alike.values())
         now = latest(now, picked)
         writes = [self._lease(docs, now) for docs in groups]
@@ -225,8 +252,7 @@ class _Claim:
             if doc["_id"] in ours:
                 self.taken.append(self._leased(doc, now, until))
             else:
-                self._used[doc["queue"]] -= 1
-                self.room += 1
+                self._let_go(doc)
         return len(picked) - len(ours)
 
     async def _write(self, writes: list[tuple[Doc, Doc]]) -> tuple[int, dict[int, str]]:
@@ -258,7 +284,9 @@ class _Claim:
             "progress": None,
             "wait_ms": None,
         }
-        if not _is_plain(first):
+        if "called" in first:
+            values["called"] = None
+        if _takes_key(first):
             values |= {"unique_key": first.get("unique_running"), "slot": first.get("slot")}
         elif _gives_key_up(first):
             values["unique_key"] = None
@@ -277,6 +305,7 @@ class _Claim:
             doc["unique_key"] = doc["unique_running"]
         elif _gives_key_up(doc):
             del doc["unique_key"]
+        doc.pop("called", None)
         doc.pop("progress", None)
         doc.pop("wait_ms", None)
         doc["wait_ms"] = waited(doc)
@@ -295,10 +324,10 @@ class _Claim:
             for moves, some in alike.items():
                 found: Doc = {"_id": {"$in": [doc["_id"] for doc in some]}, "status": "queued", "moves": moves}
                 told = line(latest(now, some), Happened.BLOCKED, Status.BLOCKED, note=by)
-                update = change(told, {"blocked_by": by})
+                update = change(told, {"blocked_by": by, "called": None})
                 await self._link.update_many(found, update)
-        # Who stood in the way may have ended just before these were put aside, and freed nobody.
-        await unblock(self._link, list(self._blocks))
+        # Who stood in the way may have ended just before these were put aside, and freed nobody. Time frees a rate.
+        await unblock(self._link, [by for by in self._blocks if not by.startswith("rate:")])
 
 
 def _gate(error: Doc) -> str:
@@ -309,6 +338,10 @@ def _gives_key_up(doc: Doc) -> bool:
     return "unique_key" in doc and "unique_running" not in doc
 
 
-def _is_plain(doc: dict[str, Any]) -> bool:
+def _takes_key(doc: dict[str, Any]) -> bool:
     running = doc.get("unique_running")
-    return "limit_key" not in doc and (running is None or running == doc.get("unique_key"))
+    return "limit_key" in doc or (running is not None and running != doc.get("unique_key"))
+
+
+def _is_plain(doc: dict[str, Any]) -> bool:
+    return "rate_key" not in doc and not _takes_key(doc)

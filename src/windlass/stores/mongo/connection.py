@@ -122,6 +122,10 @@ class Link:
         self._open: dict[str, float] = {}
         self.held: dict[str, Doc] = {}
         """jobs as they were claimed here, so that their end can be written without reading them: only hints"""
+        self.swept: dict[str, str] = {}
+        """of each kind of line, where the last promotion stopped looking: only hints"""
+        self.flows_rest_until = 0.0
+        """by the monotonic clock: many that await others are not all asked about at every promotion"""
         self._client: AsyncMongoClient[Doc] | None = None
         self._collections: dict[str, AsyncCollection[Doc]] = {}
 
@@ -237,6 +241,8 @@ class Link:
                 return await write()
             except PyMongoError as error:
                 passing = isinstance(error, AutoReconnect) or error.timeout
+                # In a transaction of the store's own: another one came first, or its fate is not known.
+                passing = passing or error.has_error_label("TransientTransactionError")
                 if not passing or time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(random.uniform(0.02, 0.1))

@@ -22,6 +22,7 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.mongo.connection import DUPLICATE_KEY, INSERTS, in_parts
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
+from windlass.stores.mongo.turns import Turns, due_at, taken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 WAITING_NAMES = sorted(status.value for status in WAITING)
-_HOLDER = ("status", "unique_key", "idempotent", "idempotent_until", "created_at", "updated_at", "moves")
+_HOLDER = ("status", "unique_key", "idempotent", "idempotent_until", "created_at", "updated_at", "moves", "blocked_by")
+_NO_TURNS: Turns = {}
 _GATE = duration(10_000)
 
 
@@ -63,15 +65,11 @@ Depths: TypeAlias = dict[str, list[int]]
 
 async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Inserted]:
     """One verdict per draft, in order. `extra` are fields that their documents have beside the drafts' own."""
-    limits = await open_queues(link, {draft.options.queue for draft in drafts})
-    async with AsyncExitStack() as gates:
-        # Counting and filling are two steps, so those who fill a limited queue take turns.
-        for queue in sorted(limits):
-            await gates.enter_async_context(link.turns.setdefault(queue, asyncio.Lock()))
-            await gates.enter_async_context(_turn(link, queue))
+    async with filling(link, {draft.options.queue for draft in drafts}) as limits:
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
-        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, documents(some, now, extra)))
+        turns = await taken(link, drafts, now)
+        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, documents(some, now, extra, turns)))
         made = {job_id for part in parts for job_id in part}
         extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
@@ -79,8 +77,22 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
             if draft.id in made:
                 verdicts.append(Created(draft.id))
             else:
-                verdicts.append(await _decide(link, draft, now, depths, extra))
+                verdicts.append(await _decide(link, draft, now, depths, extra, turns))
         return verdicts
+
+
+@asynccontextmanager
+async def filling(link: Link, names: set[str]) -> AsyncGenerator[dict[str, int], None]:
+    """While these queues are filled: the largest depth of those that have one.
+
+    Counting and filling are two steps, so those who fill a limited queue do so one after the other.
+    """
+    limits = await open_queues(link, names)
+    async with AsyncExitStack() as gates:
+        for queue in sorted(limits):
+            await gates.enter_async_context(link.turns.setdefault(queue, asyncio.Lock()))
+            await gates.enter_async_context(_turn(link, queue))
+        yield limits
 
 
 def first_of_each(drafts: Sequence[Draft]) -> list[Draft]:
@@ -165,10 +177,10 @@ async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
     return {doc["_id"] for doc in docs}
 
 
-async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc) -> Inserted:
+async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:
     # Whoever held a key may end between the look and the write: look again until it is decided.
     while True:
-        asking = deciding(draft, now, depths, extra)
+        asking = deciding(draft, now, depths, extra, turns)
         try:
             verdict = await _answered(link, asking)
         except DuplicateKeyError as error:
@@ -203,7 +215,9 @@ async def _answered(link: Link, asking: Generator[Question, Any, Inserted | None
             answer = await link.jobs.insert_one(question.doc)
 
 
-def deciding(draft: Draft, now: datetime, depths: Depths, extra: Doc) -> Generator[Question, Any, Inserted | None]:
+def deciding(
+    draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns
+) -> Generator[Question, Any, Inserted | None]:
     """What to ask about one draft; returns its verdict, or None when the store changed meanwhile: ask again."""
     key, idempotent = draft.unique_queued, draft.idempotency_key
     looks: list[Doc] = [{"_id": draft.id}]
@@ -230,12 +244,18 @@ def deciding(draft: Draft, now: datetime, depths: Depths, extra: Doc) -> Generat
         if depth[1] >= depth[0]:
             return Full(draft.options.queue, depth[1])
         depth[1] += 1
-    yield Insert(document(draft, now, extra))
+    yield Insert(documents([draft], now, extra, turns)[0])
     return Created(draft.id)
 
 
 def _replacing(draft: Draft, holder: Doc, now: datetime, extra: Doc) -> Update:
-    run_at = _run_at(draft.options, now)
+    found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
+    if holder.get("blocked_by", "").startswith("flow:"):
+        # One that awaits others goes on waiting.
+        told = line(max(now, holder["updated_at"]), Happened.REPLACED, Status.BLOCKED)
+        newer = {"payload": draft.payload_json, "priority": draft.options.priority}
+        return Update(found, change(told, newer, wake=extra["wake"]))
+    run_at = due_at(draft.options, now)
     if draft.options.longest_wait is not None:
         run_at = max(now, min(run_at, holder["created_at"] + whole(draft.options.longest_wait)))
     to = Status.SCHEDULED if run_at > now else Status.QUEUED
@@ -246,25 +266,12 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, extra: Doc) -> Update:
         "run_at": run_at,
         "queued_at": now if to is Status.QUEUED else None,
         "blocked_by": None,
+        "called": None,
     }
-    found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
     return Update(found, change(told, values, wake=extra["wake"]))
 
 
-def _run_at(options: Options, now: datetime) -> datetime:
-    if options.delay is not None:
-        return now + whole(options.delay)
-    if options.run_at is None:
-        return now
-    return options.run_at.replace(microsecond=options.run_at.microsecond // 1000 * 1000)
-
-
-def document(draft: Draft, now: datetime, extra: Doc | None = None) -> Doc:
-    """The job as it is born."""
-    return documents([draft], now, extra)[0]
-
-
-def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Doc]:
+def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None, turns: Turns = _NO_TURNS) -> list[Doc]:
     """The jobs as they are born."""
     options: Options | None = None
     alike: Doc = {}
@@ -285,13 +292,24 @@ def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) 
                 doc["idempotent_until"] = now + whole(draft.options.idempotency_window)
         if draft.limit_key is not None:
             doc["limit_key"], doc["limit_n"] = draft.limit_key, draft.limit
+        if draft.rate_key is not None:
+            doc["rate_key"] = draft.rate_key
+        if draft.fair_key is not None:
+            doc["fair_key"] = draft.fair_key
+            doc["run_at"] = turns.get(draft.id, doc["run_at"])
+        if draft.next_id is not None:
+            doc["next_id"] = draft.next_id
+        if draft.options.awaits is not None:
+            doc["blocked_by"] = f"flow:{draft.id}"
         made.append(doc)
     return made
 
 
 def _from_options(options: Options, now: datetime) -> Doc:
-    run_at = _run_at(options, now)
+    run_at = due_at(options, now)
     status = Status.SCHEDULED if run_at > now else Status.QUEUED
+    if options.awaits is not None:
+        status = Status.BLOCKED
     note = f"replay of {options.replay_of}" if options.replay_of else None
     return {
         "queue": options.queue,
@@ -310,7 +328,7 @@ def _from_options(options: Options, now: datetime) -> Doc:
         **present(
             {
                 "timeout_ms": None if options.timeout is None else as_ms(options.timeout),
-                "queued_at": now if status is Status.QUEUED else None,
+                "queued_at": None if status is Status.SCHEDULED else now,
                 "schedule": options.schedule,
                 "tick": options.tick,
                 "parent_id": options.parent_id,
@@ -322,6 +340,10 @@ def _from_options(options: Options, now: datetime) -> Doc:
                 "tags": list(options.tags) or None,
                 "metadata": options.metadata_json,
                 "trace": options.trace,
+                "rate_n": options.rate.n if options.rate else None,
+                "rate_ms": options.rate.per_ms if options.rate else None,
+                "awaits": options.awaits,
+                "takes": options.takes,
             }
         ),
     }

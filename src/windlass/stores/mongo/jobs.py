@@ -13,7 +13,7 @@ from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
 from windlass.stores.mongo import inserting, operating, settling, sweeping
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Room, guarded, translate
-from windlass.stores.mongo.joining import insert_joined, insert_joined_now, session_of
+from windlass.stores.mongo.joining import insert_joined, insert_joined_now, insert_together, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,9 @@ class MongoJobs(Room):
             return await self._insert_joined(drafts, tx)
         if not drafts:
             return []
-        verdicts = await inserting.insert(self.link, drafts, await self.link.now())
+        flows = len(drafts) > 1 and any(one.next_id is not None or one.options.awaits is not None for one in drafts)
+        insert = insert_together if flows else inserting.insert
+        verdicts = await insert(self.link, drafts, await self.link.now())
         self.link.on_change()
         return verdicts
 
@@ -106,6 +108,11 @@ class MongoJobs(Room):
         if found.promoted or found.unblocked:
             self.link.on_change()
         return found
+
+    @guarded
+    async def age(self, after: timedelta, to: int, n: int) -> int:
+        """Raise what has waited long."""
+        return await sweeping.age(self.link, after, to, n)
 
     @guarded
     async def rescue(self, n: int) -> list[Rescued]:

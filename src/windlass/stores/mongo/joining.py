@@ -1,4 +1,4 @@
-"""Enqueue inside the caller's own transaction, on an asynchronous or a synchronous pymongo session.
+"""Enqueue inside a transaction: the caller's own, on an asynchronous or a synchronous pymongo session, or the store's.
 
 Inside a transaction a duplicate key would abort all that the caller did, so each draft is looked for first, in the same
 session. Only somebody who commits the same key at the same moment still makes the server abort the transaction.
@@ -14,6 +14,7 @@ from pymongo.synchronous.client_session import ClientSession
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Created, Inserted
 from windlass.stores.mongo.connection import DURABLE, OPTIONS
+from windlass.stores.mongo.flows import in_order
 from windlass.stores.mongo.inserting import (
     WAITING_NAMES,
     Depths,
@@ -22,10 +23,14 @@ from windlass.stores.mongo.inserting import (
     Question,
     Update,
     deciding,
-    document,
+    documents,
+    filling,
     first_of_each,
+    insert,
     limits_of,
 )
+from windlass.stores.mongo.turns import fair_lines, looks, places
+from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -44,6 +49,13 @@ class Count:
         self.filter: Doc = {"status": {"$in": WAITING_NAMES}, "queue": queue}
 
 
+class Aggregate:
+    """What these stages give of the jobs."""
+
+    def __init__(self, stages: list[Doc]) -> None:
+        self.stages = stages
+
+
 class InsertMany:
     """Write new jobs."""
 
@@ -58,7 +70,7 @@ class OpenQueue:
         self.name = name
 
 
-Asked: TypeAlias = Question | Count | InsertMany | OpenQueue
+Asked: TypeAlias = Question | Count | Aggregate | InsertMany | OpenQueue
 
 
 def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
@@ -75,9 +87,11 @@ def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
     )
 
 
-async def insert_joined(link: Link, drafts: Sequence[Draft], session: AsyncClientSession) -> list[Inserted]:
-    """One verdict per draft, inside the session's transaction."""
-    asking = _joining(drafts, await link.now(), {"wake": link.news(known=False)})
+async def insert_joined(
+    link: Link, drafts: Sequence[Draft], session: AsyncClientSession, *, ours: bool = False
+) -> list[Inserted]:
+    """One verdict per draft, inside the session's transaction, which is the caller's or the store's own."""
+    asking = _joining(drafts, await link.now(), {"wake": link.news(known=ours)})
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
@@ -91,7 +105,9 @@ async def insert_joined(link: Link, drafts: Sequence[Draft], session: AsyncClien
             answer = await queues.update_one({"_id": asked.name}, {"$setOnInsert": {"known": True}}, upsert=True)
             continue
         jobs = database[link.name("jobs")]
-        if isinstance(asked, Find):
+        if isinstance(asked, Aggregate):
+            answer = await (await jobs.aggregate(asked.stages, session=session)).to_list()
+        elif isinstance(asked, Find):
             found = database[link.name(asked.of)].find(asked.filter, asked.fields or None, session=session)
             answer = await found.to_list()
             _refuse_elsewhere(link, session)
@@ -123,7 +139,9 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
             answer = queues.update_one({"_id": asked.name}, {"$setOnInsert": {"known": True}}, upsert=True)
             continue
         jobs = database[link.name("jobs")]
-        if isinstance(asked, Find):
+        if isinstance(asked, Aggregate):
+            answer = jobs.aggregate(asked.stages, session=session).to_list()
+        elif isinstance(asked, Find):
             answer = database[link.name(asked.of)].find(asked.filter, asked.fields or None, session=session).to_list()
             _refuse_elsewhere(link, session)
         elif isinstance(asked, Count):
@@ -144,6 +162,34 @@ def _refuse_elsewhere(link: Link, session: Session) -> None:
         )
 
 
+async def insert_together(link: Link, drafts: Sequence[Draft], now: datetime) -> list[Inserted]:
+    """Jobs that await each other, in one transaction: none of them is seen before all are.
+
+    A standalone server has none. There each comes after those that it awaits: one that came first would find nobody to
+    wait for, and go on at once. Whoever dies in between leaves jobs without the one that awaits them, and the same
+    insert, made again, adds it; all may have ended by then, so it is looked at right away.
+    """
+    if link.standalone:
+        return await _insert_in_order(link, drafts, now)
+
+    async def attempt() -> list[Inserted]:
+        async with link.client.start_session() as session, await session.start_transaction(write_concern=DURABLE):
+            return await insert_joined(link, drafts, session, ours=True)
+
+    async with filling(link, {draft.options.queue for draft in drafts}):
+        return await link.surely(attempt)
+
+
+async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -> list[Inserted]:
+    first = [draft for draft in drafts if draft.options.awaits is None]
+    verdicts = dict(zip(map(id, first), await insert(link, first, now), strict=True))
+    for draft in in_order(drafts):
+        [verdicts[id(draft)]] = await insert(link, [draft], now)
+    named = {draft.next_id for draft in drafts}
+    await unblock(link, [f"flow:{draft.id}" for draft in drafts if draft.id in named])
+    return [verdicts[id(draft)] for draft in drafts]
+
+
 def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[Asked, Any, list[Inserted]]:
     names = {draft.options.queue for draft in drafts}
     rows: list[Doc] = yield Find("queues", {"_id": {"$in": sorted(names)}})
@@ -160,7 +206,13 @@ def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[As
     ]
     there: list[Doc] = yield Find("jobs", {"_id": {"$in": [draft.id for draft in plain]}}, ("_id",))
     known = {doc["_id"] for doc in there}
-    docs = [document(draft, now) for draft in plain if draft.id not in known]
+    turns: dict[str, datetime] = {}
+    for line, some in fair_lines(drafts, now).items():
+        standing: list[Doc] = []
+        for stages in looks(line, some):
+            standing += yield Aggregate(stages)
+        turns |= places(some, standing, now)
+    docs = documents([draft for draft in plain if draft.id not in known], now, turns=turns)
     if docs:
         docs[-1] |= extra
         yield InsertMany(docs)
@@ -169,6 +221,6 @@ def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[As
     for draft in drafts:
         verdict: Inserted | None = Created(draft.id) if draft.id in made else None
         while verdict is None:
-            verdict = yield from deciding(draft, now, depths, extra)
+            verdict = yield from deciding(draft, now, depths, extra, turns)
         verdicts.append(verdict)
     return verdicts

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 _FIELDS = dict.fromkeys(
-    ("status", "moves", "updated_at", "unique_queued", "limit_key", "unique_running", "cancel_requested_at"), 1
+    (
+        "status",
+        "moves",
+        "updated_at",
+        "unique_queued",
+        "limit_key",
+        "unique_running",
+        "cancel_requested_at",
+        "rate_key",
+        "next_id",
+    ),
+    1,
 )
 
 
@@ -39,7 +50,7 @@ async def _operate_one(link: Link, order: Order) -> Answer:
             continue
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
-            await unblock(link, lines_of([doc]))
+            await unblock(link, lines_of([doc]) | ({f"rate:{doc['rate_key']}"} if "rate_key" in doc else set()))
         return answer
 
 
@@ -49,7 +60,7 @@ async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
         return await _cancel(link, order, doc, now)
     if order.action is Action.RETRY:
         return await _retry(link, order, doc, now)
-    return await _delete(link, doc)
+    return await _delete(link, order, doc, now)
 
 
 async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
@@ -58,11 +69,14 @@ async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
     return bool(done.modified_count)
 
 
+_OUT_OF_LINE = {"blocked_by": None, "called": None}
+
+
 async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
     found = STATUSES[doc["status"]]
     if found in WAITING:
         told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
-        values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, "blocked_by": None}
+        values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
         return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     if found is Status.PROCESSING:
         told = line(now, Happened.CANCEL_REQUESTED, found, by=order.actor, note=order.reason)
@@ -103,9 +117,17 @@ async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | 
         return None if holder is None else Answer(Operated.DUPLICATE, found, holder["_id"])
 
 
-async def _delete(link: Link, doc: Doc) -> Answer | None:
+async def _delete(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
     found = STATUSES[doc["status"]]
     if found is Status.PROCESSING:
         return Answer(Operated.REFUSED, found)
+    if "next_id" in doc:
+        # The job that awaits it learns how it ended while it can still be asked. It is cancelled first: who dies in
+        # between leaves that, and not a gap that looks like success.
+        if not found.finished:
+            if await _cancel(link, order, doc, now) is None:
+                return None
+            doc = {**doc, "status": Status.CANCELLED.value, "moves": doc["moves"] + 1}
+        await unblock(link, [f"flow:{doc['next_id']}"])
     done = await link.jobs.delete_one({"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]})
     return Answer(Operated.DONE, found) if done.deleted_count else None

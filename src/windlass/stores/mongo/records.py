@@ -3,7 +3,9 @@
 Fields that have no value are absent, never null. Payload, result, metadata and error are JSON text, opaque to the
 server, so that any member name survives. `moves` counts every line a job's history ever had and so is its version:
 whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since. How long a job
-waited and ran follows from its instants, and is written down only when those are about to be overwritten.
+waited and ran follows from its instants, and is written down only when those are about to be overwritten. `called` is
+what a queued job was blocked by before `promote` called it from the line of its rate; those who still wait have
+`blocked_by`, and only they are in that index.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ def job_of(doc: Doc) -> Job:
         get("idempotency_key"),
         get("limit_key"),
         get("limit_n"),
-        get("blocked_by"),
+        get("blocked_by", get("called")),
         get("schedule"),
         get("tick"),
         get("parent_id"),
@@ -126,6 +128,13 @@ def job_of(doc: Doc) -> Job:
         tuple(get("tags", ())),
         get("metadata"),
         get("trace"),
+        get("rate_key"),
+        get("rate_n"),
+        get("rate_ms"),
+        get("fair_key"),
+        get("next_id"),
+        get("awaits"),
+        get("takes"),
     )
 
 

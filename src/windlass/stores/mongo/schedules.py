@@ -73,7 +73,7 @@ class MongoSchedules(Room):
         row = await self.link.collection("schedules").find_one({"_id": name}, {"ticks": 1})
         kept: Sequence[Doc] = row.get("ticks", []) if row else []
         newest = sorted(kept, key=lambda tick: tick["tick"], reverse=True)
-        return [Tick(tick["tick"], Fired(tick["fired"]), tick.get("job_id")) for tick in newest]
+        return [Tick(tick["tick"], Fired(tick["fired"]), tick.get("job_id"), tick.get("ticks", 1)) for tick in newest]
 
     async def _fire(self, one: Firing) -> Fired:
         now = await self.link.now()
@@ -84,7 +84,8 @@ class MongoSchedules(Room):
         if row is None:
             return Fired.STALE
         fired, job_id = await self._make(one, row["era"], now)
-        record = present({"tick": one.expected, "fired": fired.value, "job_id": job_id})
+        counted = one.ticks if one.ticks != 1 else None
+        record = present({"tick": one.expected, "fired": fired.value, "job_id": job_id, "ticks": counted})
         moved = await self.link.collection("schedules").update_one(
             {**stands, "era": row["era"]},
             {

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from pymongo import IndexModel
-from pymongo.errors import CollectionInvalid, OperationFailure
+from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
+from windlass.core.status import LIVE, Status
 from windlass.stores.mongo.connection import Room, guarded
 
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install",)
+MIGRATIONS = ("0001_install", "0002_control")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
+_LIVE = sorted(status.value for status in LIVE)
+SPOILED = [Status.CANCELLED.value, Status.FAILED.value]
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
@@ -33,6 +40,24 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "unique": (["unique_key"], {"unique": True, "partialFilterExpression": {"unique_key": {"$exists": True}}}),
     "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
     "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
+    # Turns: where a queue's fair jobs stand, and the last of each key; with the status in it, one entry each is read.
+    "turn": (
+        ["queue", "priority", "run_at"],
+        {"partialFilterExpression": {"status": "queued", "fair_key": {"$exists": True}}},
+    ),
+    "fair": (
+        ["status", "queue", "priority", "fair_key", "run_at"],
+        {"partialFilterExpression": {"status": "queued", "fair_key": {"$exists": True}}},
+    ),
+    # Queued jobs that were called from the line of their rate.
+    "called": (["called"], {"partialFilterExpression": {"called": {"$exists": True}}}),
+    # Flows: what a job still waits for, and what of it ended without success. A live job keeps its place in the first
+    # while its status changes, so whoever looks there never misses it.
+    "awaited": (["next_id"], {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": _LIVE}}}),
+    "spoiled": (
+        ["next_id", "_id"],
+        {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": SPOILED}}},
+    ),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
     # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),
@@ -43,16 +68,19 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "correlation": (["correlation_id", "_id"], {"partialFilterExpression": {"correlation_id": {"$exists": True}}}),
     "parent": (["parent_id", "_id"], {"partialFilterExpression": {"parent_id": {"$exists": True}}}),
     "schedule": (["schedule", "_id"], {"partialFilterExpression": {"schedule": {"$exists": True}}}),
+    "next": (["next_id", "_id"], {"partialFilterExpression": {"next_id": {"$exists": True}}}),
 }
 INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "jobs": JOBS,
     "minutes": {"minute": (["minute"], {"expireAfterSeconds": 30 * _DAY})},
     "workers": {"beat": (["beat_at"], {"expireAfterSeconds": _DAY})},
     "locks": {"expiry": (["expires_at"], {"expireAfterSeconds": _DAY})},
+    "rates": {"expiry": (["until"], {"expireAfterSeconds": 0})},
 }
 PLAIN = ("queues", "schedules", "meta")
 """collections that need no index but that of their ids"""
 _EXISTS = 48
+_LONGEST_BUILD = 3600.0
 _TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
 
 
@@ -75,9 +103,17 @@ class MongoSchema(Room):
         found = self._check(await self._version())
         if found == VERSION:
             return []
-        # All of them now: a transaction could not read a collection that is made after its own beginning.
-        await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
-        await self.link.collection("meta").update_one({"_id": "schema"}, {"$max": {"version": VERSION}}, upsert=True)
+        deadline = time.monotonic() + self.link.place.timeout
+        while not await self._begins() and time.monotonic() < deadline:
+            await asyncio.sleep(random.uniform(0.02, 0.1))
+            if self._check(await self._version()) == VERSION:
+                return []
+        # An index of many jobs takes as long as it takes; windlass goes on meanwhile, on other connections.
+        with pymongo.timeout(_LONGEST_BUILD):
+            # All of them now: a transaction could not read a collection that is made after its own beginning.
+            await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
+        done = {"$max": {"version": VERSION}, "$unset": {"begun_at": ""}}
+        await self.link.collection("meta").update_one({"_id": "schema"}, done, upsert=True)
         return list(MIGRATIONS[found:])
 
     @guarded
@@ -88,7 +124,7 @@ class MongoSchema(Room):
 
     def statements(self) -> str:
         """The migrations as commands for mongosh."""
-        lines = [f"// {MIGRATIONS[0]}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
+        lines = [f"// {', '.join(MIGRATIONS)}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
         for of, indexes in INDEXES.items():
             for name, (keys, options) in indexes.items():
                 asked = json.dumps({"name": name, **options})
@@ -99,9 +135,20 @@ class MongoSchema(Room):
         )
         return "\n".join(lines)
 
+    async def _begins(self) -> bool:
+        """Whether nobody else makes them now: several at once do no harm, but keep each other from getting on."""
+        now = await self.link.now()
+        over = now - timedelta(seconds=self.link.place.timeout)
+        free: Doc = {"_id": "schema", "$or": [{"begun_at": {"$exists": False}}, {"begun_at": {"$lte": over}}]}
+        try:
+            await self.link.collection("meta").update_one(free, {"$set": {"begun_at": now}}, upsert=True)
+        except DuplicateKeyError:
+            return False  # its document is there and does not match
+        return True
+
     async def _version(self) -> int:
         row = await self.link.collection("meta").find_one({"_id": "schema"})
-        return int(row["version"]) if row else 0
+        return int(row.get("version", 0)) if row else 0
 
     def _check(self, found: int) -> int:
         if found > VERSION:

@@ -123,6 +123,7 @@ _STANDING = dict.fromkeys(
         "cancel_requested_at",
         "limit_key",
         "unique_running",
+        "next_id",
     ),
     1,
 )
@@ -143,7 +144,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
         ids = list({one.id for _, one in open_})
         docs = {doc["_id"]: doc for doc in await link.jobs.find({"_id": {"$in": ids}}, _STANDING).to_list()}
         standing: dict[str, int] = {}
-        before = False
+        before: list[Doc] = []
         for n, one in open_:
             doc = docs.get(one.id)
             if doc is None:
@@ -157,9 +158,10 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
                 # Only the holder of a token can end its attempt, so the same token on a job that has moved on means
                 # that this very ending was written before, by a call whose answer was lost.
                 verdicts[n] = Verdict.APPLIED
-                before = True
+                before.append(doc)
         if before:
             await link.last_write_endures()
+            ended += before  # that call may not have come to free those who wait
         pairs = [(transitions[n], docs[job_id]) for job_id, n in standing.items()]
         for doc in await write(link, pairs):
             verdicts[standing[doc["_id"]]] = Verdict.APPLIED

@@ -28,6 +28,7 @@ _FIELDS = (
     "correlation_id",
     "schedule",
     "parent_id",
+    "next_id",
 )
 
 

@@ -1,0 +1,116 @@
+"""Flows: a job that awaits others goes on, or is cancelled, when they have ended.
+
+Whether it still has to wait is a question to the state as it is, asked after every end that may matter and again by
+every promotion, by any number of workers: the answer is written only on a job that has not moved since it was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pymongo import UpdateMany
+
+from windlass.core.history import Happened
+from windlass.core.status import LIVE, Status
+from windlass.stores.mongo.records import change, latest, line
+from windlass.stores.mongo.schema import SPOILED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from windlass.core.draft import Draft
+    from windlass.stores.mongo.connection import Doc, Link
+
+_LIVE = sorted(status.value for status in LIVE)
+_FIELDS = dict.fromkeys(("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at"), 1)
+_AT_ONCE = 50  # how many are looked at together
+
+
+async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:
+    """Look which of these still have to wait: how many went on, and the lines that the end of others may free."""
+    waiting: Doc = {"_id": {"$in": list(ids)}, "status": "blocked"}
+    docs = [
+        doc for doc in await link.jobs.find(waiting, _FIELDS).to_list() if doc.get("blocked_by") == f"flow:{doc['_id']}"
+    ]
+    goes_on: list[Doc] = []
+    stops: list[tuple[Doc, str]] = []
+    freed: set[str] = set()
+    for start in range(0, len(docs), _AT_ONCE):
+        some = docs[start : start + _AT_ONCE]
+        for doc, why in zip(some, await asyncio.gather(*[_why_not(link, doc) for doc in some]), strict=True):
+            if why is None:
+                goes_on.append(doc)
+            elif why:
+                stops.append((doc, why))
+                freed |= _freed_by(doc)
+    await _stop(link, stops)
+    return await _go_on(link, goes_on), freed
+
+
+async def _why_not(link: Link, doc: Doc) -> str | None:
+    """Why it is never to run; empty if it has to wait, None if it may go on.
+
+    The living are asked for first: what was not among them has ended, and how is seen by the second look.
+    """
+    awaited: Doc = {"next_id": doc["_id"], "status": {"$in": _LIVE}}
+    lives = await link.jobs.find(awaited, {"_id": 1}).hint("awaited").limit(1).to_list()
+    if doc["awaits"] == "success":
+        spoiled: Doc = {"next_id": doc["_id"], "status": {"$in": SPOILED}}
+        found = await link.jobs.find(spoiled, {"status": 1}).hint("spoiled").sort("_id", 1).limit(1).to_list()
+        if found:
+            job_id, status = found[0]["_id"], found[0]["status"]
+            failed = status == Status.FAILED.value
+            return f"job {job_id} failed" if failed else f"job {job_id}, which it awaited, was {status}"
+    return "" if lives else None
+
+
+def _freed_by(doc: Doc) -> set[str]:
+    freed: set[str] = set()
+    if "next_id" in doc:
+        freed.add(f"flow:{doc['next_id']}")
+    if "unique_key" in doc:
+        freed.add(f"unique:{doc['unique_key']}")
+    return freed
+
+
+def _found(docs: Sequence[Doc]) -> Doc:
+    return {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "blocked", "moves": docs[0]["moves"]}
+
+
+async def _go_on(link: Link, docs: Sequence[Doc]) -> int:
+    alike: dict[int, list[Doc]] = defaultdict(list)
+    for doc in docs:
+        alike[doc["moves"]].append(doc)
+    done = 0
+    for some in alike.values():
+        at = latest(await link.now(), some)
+        values = {"blocked_by": None, "run_at": at, "queued_at": at}
+        update = change(line(at, Happened.UNBLOCKED, Status.QUEUED), values, wake=link.news())
+        done += await link.update_many(_found(some), update)
+    return done
+
+
+async def _stop(link: Link, stops: list[tuple[Doc, str]]) -> None:
+    if not stops:
+        return
+    at, wake = latest(await link.now(), [doc for doc, _ in stops]), link.news()
+    values = {"blocked_by": None, "unique_key": None, "finished_at": at}
+    writes = [
+        UpdateMany(_found([doc]), change(line(at, Happened.CANCELLED, Status.CANCELLED, note=why), values, wake=wake))
+        for doc, why in stops
+    ]
+    await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))
+
+
+def in_order(drafts: Sequence[Draft]) -> list[Draft]:
+    """Those that await others, each after all those of them that it awaits."""
+    left = [draft for draft in drafts if draft.options.awaits is not None]
+    ordered: list[Draft] = []
+    while left:
+        named = {draft.next_id for draft in left}
+        free = [draft for draft in left if draft.id not in named] or left  # a ring has no first
+        ordered += free
+        left = [draft for draft in left if draft not in free]
+    return ordered

@@ -1,0 +1,184 @@
+"""Rates: how much of a window is spent, what a claim books there, and when there is room again.
+
+One document for each key holds how many started, by the part of the window that they are booked under. A claim books
+before it leases, in one update that takes no more than the room there is, and gives back what it did not use. One that
+dies in between, or does not learn what became of its booking, has spent it: a rate is rather not used up than exceeded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from windlass.core.rate import booked_at
+from windlass.stores.mongo.records import duration, in_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from windlass.stores.mongo.connection import Doc, Link
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Window(NamedTuple):
+    """One rate as a job has it: so many of a key in so many milliseconds."""
+
+    key: str
+    n: int
+    ms: int
+
+
+class Rates:
+    """The rates that one claim meets."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._booked: dict[str, list[Doc]] = {}
+        self._in_line: dict[str, int] = {}
+        self._passed: dict[str, int] = {}
+        self._bookings: list[tuple[str, datetime, set[str]]] = []
+
+    async def look(self, rows: Iterable[Doc]) -> None:
+        """What is booked of these jobs' rates, and how many wait for each: no more than matter."""
+        most: dict[str, int] = {}
+        for row in rows:
+            if "rate_key" in row:
+                most[row["rate_key"]] = max(most.get(row["rate_key"], 0), row["rate_n"])
+        self._booked, self._in_line, self._passed = {}, {}, {}
+        if not most:
+            return
+        jobs = self._link.jobs
+        lines = [jobs.count_documents({"blocked_by": f"rate:{key}"}, limit=n) for key, n in most.items()]
+        self._booked, counts = await asyncio.gather(bookings(self._link, most), asyncio.gather(*lines))
+        self._in_line = dict(zip(most, counts, strict=True))
+
+    def lets_through(self, doc: Doc, now: datetime) -> bool:
+        """Whether one more may start; one that was not called goes behind those that are blocked already."""
+        window = window_of(doc)
+        key = window.key
+        ahead = spent(self._booked.get(key, ()), window, now) + self._passed.get(key, 0)
+        if "called" not in doc:
+            ahead += self._in_line[key]
+        if ahead >= window.n:
+            self._in_line[key] += 1
+            return False
+        self._passed[key] = self._passed.get(key, 0) + 1
+        return True
+
+    async def book(self, picked: Sequence[Doc], now: datetime) -> list[Doc]:
+        """Book a start for each of these, in order, as far as there is room; returns those who found none."""
+        windows: dict[Window, list[Doc]] = {}
+        for doc in picked:
+            if "rate_key" in doc:
+                windows.setdefault(window_of(doc), []).append(doc)
+        granted = await asyncio.gather(*[self._book(window, len(docs), now) for window, docs in windows.items()])
+        refused: list[Doc] = []
+        self._bookings = []
+        for (window, docs), n in zip(windows.items(), granted, strict=True):
+            self._bookings.append((window.key, _part(window, now), {doc["_id"] for doc in docs[:n]}))
+            refused += docs[n:]
+        return refused
+
+    async def _book(self, window: Window, wanted: int, now: datetime) -> int:
+        rates, update = self._link.collection("rates"), _booking(window, wanted, now)
+        while True:
+            try:
+                row = await rates.find_one_and_update(
+                    {"_id": window.key}, update, upsert=True, return_document=ReturnDocument.AFTER
+                )
+            except DuplicateKeyError:
+                continue  # two made its document at once; it is there now
+            assert row is not None  # noqa: S101  # an upsert leaves a document
+            return int(row["granted"])
+
+    async def give_back(self, started: Collection[str]) -> None:
+        """Take back the bookings of those that did not start after all, because rivals were first."""
+        for key, at, booked in self._bookings:
+            unused = len(booked.difference(started))
+            if unused:
+                found = {"_id": key, "booked.at": at}
+                await self._link.collection("rates").update_one(found, {"$inc": {"booked.$.n": -unused}})
+
+
+def _part(window: Window, now: datetime) -> datetime:
+    return _EPOCH + duration(booked_at(in_ms(now - _EPOCH), window.ms))
+
+
+def _booking(window: Window, wanted: int, now: datetime) -> list[Doc]:
+    """Take as many as there is room for, of those wanted, and drop the parts that count no more."""
+    at = _part(window, now)
+
+    def kept(cond: Doc) -> Doc:
+        return {"$filter": {"input": {"$ifNull": ["$booked", []]}, "as": "part", "cond": cond}}
+
+    here = {"$sum": {"$map": {"input": kept({"$eq": ["$$part.at", at]}), "as": "part", "in": "$$part.n"}}}
+    together = [{"at": at, "n": {"$add": [here, "$granted"]}}]
+    return [
+        {"$set": {"booked": kept({"$gt": ["$$part.at", now - duration(window.ms)]})}},
+        {"$set": {"granted": {"$max": [0, {"$min": [wanted, {"$subtract": [window.n, {"$sum": "$booked.n"}]}]}]}}},
+        {
+            "$set": {
+                "booked": {"$concatArrays": [kept({"$ne": ["$$part.at", at]}), together]},
+                "until": {"$max": ["$until", at + duration(window.ms)]},
+            }
+        },
+    ]
+
+
+def window_of(doc: Doc) -> Window:
+    """The rate of a job that has one."""
+    return Window(doc["rate_key"], doc["rate_n"], doc["rate_ms"])
+
+
+def spent(booked: Iterable[Doc], window: Window, now: datetime) -> int:
+    """How many starts count in the window that ends now."""
+    since = now - duration(window.ms)
+    return sum(part["n"] for part in booked if part["at"] > since)
+
+
+async def bookings(link: Link, keys: Collection[str]) -> dict[str, list[Doc]]:
+    """What is booked under each of these keys."""
+    rows = await link.collection("rates").find({"_id": {"$in": list(keys)}}, {"booked": 1}).to_list()
+    return {row["_id"]: row["booked"] for row in rows}
+
+
+class Standing(NamedTuple):
+    """One rate that jobs are blocked by."""
+
+    by: str
+    room: int
+    """how many may be called now, besides those who were"""
+    again: datetime | None
+    """when the first of what is booked counts no more"""
+
+
+async def standing(link: Link, lines: Collection[str]) -> list[Standing]:
+    """Of each of these lines where somebody waits: how many may be called, as the first in line has its rate."""
+    first: list[Doc] = [
+        {"$match": {"blocked_by": {"$in": list(lines)}}},
+        {"$sort": {"blocked_by": 1, "queued_at": 1, "_id": 1}},
+        {"$group": {"_id": "$blocked_by", "n": {"$first": "$rate_n"}, "ms": {"$first": "$rate_ms"}}},
+    ]
+    rows = await (await link.jobs.aggregate(first)).to_list()
+    if not rows:
+        return []
+    windows = {row["_id"]: Window(row["_id"].split(":", 1)[1], row["n"], row["ms"]) for row in rows}
+    count: list[Doc] = [
+        {"$match": {"called": {"$in": list(windows)}}},
+        {"$group": {"_id": "$called", "n": {"$sum": 1}}},
+    ]
+    called = {row["_id"]: row["n"] for row in await (await link.jobs.aggregate(count)).to_list()}
+    booked = await bookings(link, [window.key for window in windows.values()])
+    now = await link.now()
+    found: list[Standing] = []
+    for by, window in windows.items():
+        parts = booked.get(window.key, [])
+        room = window.n - spent(parts, window, now) - called.get(by, 0)
+        overs = [part["at"] + duration(window.ms) for part in parts if part["n"] > 0]
+        found.append(Standing(by, room, min([over for over in overs if over > now], default=None)))
+    return found

@@ -1,0 +1,85 @@
+"""Turns: where a job with a fair key is put among the others that wait. An order only: nobody waits for its time.
+
+Whoever inserts at the same moment may take the same turn: such jobs stand beside each other, in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from windlass.stores.mongo.records import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from windlass.core.draft import Draft, Options
+    from windlass.stores.mongo.connection import Doc, Link
+
+Line: TypeAlias = tuple[str, int]
+"""a queue and a priority"""
+Turns: TypeAlias = "Mapping[str, datetime]"
+"""of each job that takes one, by its id"""
+_AFTER = timedelta(milliseconds=1)
+
+
+def due_at(options: Options, now: datetime) -> datetime:
+    """When a job may run by its own options."""
+    if options.delay is not None:
+        return now + whole(options.delay)
+    if options.run_at is None:
+        return now
+    return options.run_at.replace(microsecond=options.run_at.microsecond // 1000 * 1000)
+
+
+def fair_lines(drafts: Sequence[Draft], now: datetime) -> dict[Line, list[Draft]]:
+    """Those that take a turn, by the line they stand in."""
+    lines: dict[Line, list[Draft]] = {}
+    for draft in drafts:
+        options = draft.options
+        if draft.fair_key is not None and options.awaits is None and due_at(options, now) <= now:
+            lines.setdefault((options.queue, options.priority), []).append(draft)
+    return lines
+
+
+def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc]]:
+    """Stages for the last of each of these keys in a line, and for the first of any, without an id.
+
+    Two looks and not one with a union, which a transaction does not allow.
+    """
+    queue, priority = line
+    standing: Doc = {"status": "queued", "queue": queue, "priority": priority}
+    keys = sorted({str(draft.fair_key) for draft in drafts})
+    last: list[Doc] = [
+        {"$match": {**standing, "fair_key": {"$in": keys}}},
+        {"$sort": {"fair_key": -1, "run_at": -1}},
+        {"$group": {"_id": "$fair_key", "run_at": {"$first": "$run_at"}}},
+    ]
+    first: list[Doc] = [
+        {"$match": {**standing, "fair_key": {"$exists": True}}},
+        {"$sort": {"run_at": 1}},
+        {"$limit": 1},
+        {"$project": {"_id": 0, "run_at": 1}},
+    ]
+    return last, first
+
+
+def places(drafts: Sequence[Draft], rows: Sequence[Doc], now: datetime) -> dict[str, datetime]:
+    """Where these stand, one after the other: beside the first that waits, but behind the last of the same key."""
+    last: dict[str, datetime] = {row["_id"]: row["run_at"] for row in rows if "_id" in row}
+    first: datetime = next((row["run_at"] for row in rows if "_id" not in row), now)
+    turns: dict[str, datetime] = {}
+    for draft in drafts:
+        key = str(draft.fair_key)
+        turns[draft.id] = last[key] = max(first, last[key] + _AFTER) if key in last else first
+    return turns
+
+
+async def taken(link: Link, drafts: Sequence[Draft], now: datetime) -> Turns:
+    """The turns of these."""
+    turns: dict[str, datetime] = {}
+    for line, some in fair_lines(drafts, now).items():
+        rows = [row for stages in looks(line, some) for row in await (await link.jobs.aggregate(stages)).to_list()]
+        turns |= places(some, rows, now)
+    return turns
