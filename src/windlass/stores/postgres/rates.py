@@ -130,8 +130,8 @@ async def next_room(ask: Ask) -> timedelta | None:
 
 # What a claim is about to clear away is left to it, so that nobody waits for the other crosswise.
 FORGET = f"""
-DELETE FROM windlass_rates WHERE (key, at) IN (
-    SELECT key, at FROM windlass_rates WHERE at <= statement_timestamp() - interval '{LONGEST.days} days'
+DELETE FROM windlass_rates WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM windlass_rates WHERE at <= statement_timestamp() - interval '{LONGEST.days} days'
     FOR UPDATE SKIP LOCKED
-)
+))
 """  # noqa: S608  # made of constants

@@ -5,6 +5,7 @@ No lock is taken: of two inserts at the same moment neither sees the other's job
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.stores.postgres.records import CLOCK, EPOCH, epoch, floored
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from windlass.core.draft import Draft
     from windlass.stores.postgres.connection import Rows, Steps
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 STAND = f"""
 WITH {CLOCK}
@@ -44,7 +47,7 @@ class Turns:
         options = draft.options
         if draft.fair_key is None or options.awaits is not None or options.delay:
             return None
-        if options.run_at is not None and (floored(options.run_at) - EPOCH).total_seconds() * 1000 > self._now:
+        if options.run_at is not None and (floored(options.run_at) - EPOCH) // _MILLISECOND > self._now:
             return None
         line = (options.queue, options.priority, draft.fair_key)
         turn = self._next[line]
