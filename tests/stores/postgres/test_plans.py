@@ -19,6 +19,7 @@ from tests.support.drafts import LONG, draft, want
 from tests.support.servers import Server, start_postgres
 from tests.support.until import until
 from windlass.core.job import Progress
+from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
@@ -40,6 +41,15 @@ SELECT '01900000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't' || i % 7, 'q'
     CASE WHEN i / $2::int % 2 = 0 THEN 'queued' ELSE 'succeeded' END, 100, now(), 5, 3, now(), now(), now(),
     CASE WHEN i / $2::int % 2 = 1 THEN now() END, 'u' || i / 50, 'c' || i / 50, 'e', (i / 50)::text,
     '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
+FROM generate_series(1, $1::int) AS i
+"""
+# Jobs without a turn, in the queue of those that have one, and before them.
+FILL_FAIR = """
+INSERT INTO control.windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, history
+)
+SELECT '01900001-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't', 'fair', '{}', 'queued', 100,
+    now() - interval '1 hour', 5, 3, now(), now(), '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
 FROM generate_series(1, $1::int) AS i
 """
 TYPES = frozenset(f"t{n}" for n in range(7)) | {"noop"}
@@ -190,6 +200,9 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
         "by user": (300, lambda store: store.views.find(Filter(user_id="u77"), 50)),
         "by correlation": (300, lambda store: store.views.find(Filter(correlation_id="c77"), 50)),
         "by entity": (300, lambda store: store.views.find(Filter(entity_name="e", entity_id="77"), 50)),
+        "by next": (200, lambda store: store.views.find(Filter(next_id="nobody"), 50)),
+        "most": (3_000, lambda store: store.jobs.prune(Retention(most=MANY // 2 - 2_000), 500)),
+        "age": (1_000, lambda store: store.jobs.age(timedelta(0), 50, 100)),
         "one": (10, lambda store: store.views.get(["01900000-0000-7000-8000-000000000abc"])),
     }
     for name, (most, call) in calls.items():
@@ -224,3 +237,35 @@ async def test_plans_made_while_there_was_nothing_still_serve_when_there_is_much
     counted = await counters.during(grow)
     assert counted["whole table"] == 0
     assert read(counted) <= 5 * BATCH * 20
+
+
+async def control(store: Store) -> None:
+    """A few jobs with a rate, a turn and a flow, through their whole lives."""
+    last = draft(awaits="success", queue="side")
+    some = [draft(rate=Rate(5, timedelta(hours=1), "r"), queue="side") for _ in range(4)]
+    some += [draft(user_id="u1", fair_by="user_id", queue="fair") for _ in range(4)]
+    await put(store, last, *some, *[draft(next_id=last.id, queue="side") for _ in range(4)])
+    while jobs := await store.jobs.claim(want(5, types=TYPES, queues={"side": 5})):
+        await store.jobs.apply([decide(job, DONE) for job in jobs])
+        await store.jobs.promote(10)
+    assert len((await store.views.find(Filter(next_id=last.id), 10)).jobs) == 4
+
+
+async def test_rates_turns_and_flows_read_little_beside_much_that_came_later(server: Server) -> None:
+    counters = Counters(server.url, "control")
+
+    async def grow(store: Store) -> None:
+        await control(store)
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+        await db.execute(FILL.replace("plans.", "control."), 100_000, 1, timeout=100)
+        await db.execute(FILL_FAIR, 20_000, timeout=100)
+        await db.execute("INSERT INTO control.windlass_queues VALUES ('q0')")
+        await db.close()
+        await control(store)
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    counted = await counters.during(grow)
+    assert counted["whole table"] == 0
+    assert read(counted) <= 5_000, counted

@@ -48,6 +48,8 @@ async def test_the_queries_of_the_page_work(store: PostgresStore, place: Postgre
     options = {"entity_name": "resume", "entity_id": "42", "user_id": "ann", "correlation_id": "request-7"}
     await finish(store, draft(payload='{"file_name":"cv.pdf"}', **options))
     await finish(store, draft(**options), Failed(BOOM, again=False))
+    last = draft(awaits="end")
+    await put(store, last, draft(next_id=last.id))
     assert await place.run(query)
 
 

@@ -1,8 +1,8 @@
 """Claim: queued jobs become leased ones; what may not run yet becomes blocked.
 
 One statement finds the first jobs of every queue asked for, locks them, passing over what others have locked, and
-leases them. It stops before the first job that needs a slot or a running key. Those are taken in a transaction of their
-own, in which the locks of their lines are held, so that nobody else counts or takes the same slots.
+leases them. It stops before the first job that needs a slot, a running key or room in a rate. Those are taken in a
+transaction of their own, in which the locks of their lines are held, so that nobody else counts or takes the same.
 
 While some old snapshot keeps all that was claimed since from being cleared away, every look has to step over it. Once
 that is seen to be slow, claims look from where the last one ended (`Marks`), and only now and then from the beginning.
@@ -14,11 +14,12 @@ import asyncio
 import random
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import key_locks, line_locks, try_locks
+from windlass.stores.postgres.rates import Rates, book
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
@@ -50,7 +51,10 @@ _LONGEST = 1.0  # but never longer than so many seconds
 _LOOK_AGAIN = 0.02  # seconds between looks from the marks while one from the beginning is put off
 _TRIES = 20  # how often a claim that rivals left with too little looks again
 
-GATED = "(j.limit_key IS NOT NULL OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key))"
+GATED = """(
+    j.limit_key IS NOT NULL OR j.rate_key IS NOT NULL
+    OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key)
+)"""
 # The queues asked for that are not paused: those named with their allowances, or every one there is.
 WANTED = """
 wanted AS MATERIALIZED (
@@ -67,7 +71,8 @@ LEASE = f"""
     status = 'processing', worker_id = $6::text, lease_token = j.lease_token + 1,
     lease_expires_at = {AT} + $7::interval,
     attempts = j.attempts + 1, started_at = {AT}, updated_at = {AT}, wait_ms = {between(AT, "j.queued_at")},
-    progress = NULL, unique_key = j.unique_running, {append("$8::text || (j.lease_token + 1) || '}'")}
+    progress = NULL, unique_key = j.unique_running, blocked_by = NULL,
+    {append("$8::text || (j.lease_token + 1) || '}'")}
 """
 # Rows are reached by where they lie, not by id once more. One that was changed since it was seen lies elsewhere and is
 # passed over. The status is tested in words that no index is made for, so that none looks like a better way.
@@ -217,7 +222,7 @@ class Claiming:
         return False
 
     async def _claim_gated(self, one: _Claim) -> _Gate:
-        """Take what needs a slot or a key."""
+        """Take what needs a slot, a key or room in a rate."""
 
         async def work(ask: Ask) -> _Gate:
             gate = _Gate(self._link, ask, one)
@@ -281,7 +286,8 @@ WITH {WANTED}, seen AS MATERIALIZED (
     ) AS first
 )
 SELECT j.id, j.queue, j.limit_key, coalesce(j.limit_n, 1),
-    CASE WHEN j.unique_running IS DISTINCT FROM j.unique_key THEN j.unique_running END
+    CASE WHEN j.unique_running IS DISTINCT FROM j.unique_key THEN j.unique_running END,
+    j.rate_key, j.rate_n, j.rate_ms, j.blocked_by IS NOT NULL
 FROM seen JOIN windlass_jobs AS j ON j.id = seen.id
 ORDER BY seen.priority, seen.run_at, seen.id LIMIT $4::int
 """  # noqa: S608  # made of constants
@@ -303,8 +309,32 @@ FROM clock AS c WHERE j.id = ANY ($1::text[]) AND j.status = 'queued' RETURNING 
 """  # noqa: S608  # made of constants
 
 
+class _Candidate(NamedTuple):
+    """A queued job whose row is held."""
+
+    id: str
+    queue: str
+    limit_key: str | None
+    limit: int
+    running_key: str | None
+    rate_key: str | None
+    rate_n: int
+    rate_ms: int
+    called: bool
+    """from the line of its rate"""
+
+    def lines(self) -> list[str]:
+        """What it takes a place in."""
+        kinds = {"limit": self.limit_key, "unique": self.running_key, "rate": self.rate_key}
+        return [f"{kind}:{key}" for kind, key in kinds.items() if key is not None]
+
+    def locks(self, link: Link) -> list[str]:
+        """The locks that whoever lets it run or wait must have."""
+        return line_locks(link, self.lines()) + key_locks(link, [] if self.running_key is None else [self.running_key])
+
+
 class _Gate:
-    """Limits and running keys, counting what this very claim has already let through."""
+    """Limits, running keys and rates, counting what this very claim has already let through."""
 
     def __init__(self, link: Link, ask: Ask, one: _Claim) -> None:
         self._link, self._ask, self._one = link, ask, one
@@ -318,6 +348,7 @@ class _Gate:
         self._full: set[str] = set()
         self._slots: dict[str, int] = {}
         self._held: set[str] = set()
+        self._rates = Rates()
         self._locks: set[str] = set()
 
     @property
@@ -331,7 +362,7 @@ class _Gate:
             page = max(self._room, _PAGE)
             names, mosts, types, _, _ = self._one.asked(1)
             left = sorted(self.passed_over | self._full | set(self._admitted))
-            rows = await self._ask(CANDIDATES, names, mosts, types, page, left)
+            rows = [_Candidate(*row) for row in await self._ask(CANDIDATES, names, mosts, types, page, left)]
             if not rows:
                 break
             await self._learn(rows)
@@ -340,59 +371,61 @@ class _Gate:
                 told = [line_end(Happened.BLOCKED, Status.BLOCKED, note=by) for by in blocks.values()]
                 await self._ask(BLOCK, list(blocks), list(blocks.values()), told)
         if self._admitted:
-            rows = await self._ask(LEASE_THESE, self._admitted, *_lease(self._one.want))
-            self.taken = [job_of(row) for row in rows]
+            leased = await self._ask(LEASE_THESE, self._admitted, *_lease(self._one.want))
+            self.taken = [job_of(row) for row in leased]
+            await book(self._ask, self.taken)
 
-    async def _learn(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Take the locks of lines not met before, and count their slots and holders under them."""
-        limits = {row[2] for row in rows if row[2] is not None} - self._slots.keys()
-        keys = {row[4] for row in rows if row[4] is not None}
-        wanted = line_locks(self._link, [f"limit:{key}" for key in limits] + [f"unique:{key}" for key in keys])
-        wanted += key_locks(self._link, keys)
+    async def _learn(self, rows: Sequence[_Candidate]) -> None:
+        """Take the locks of lines not met before, and count their slots, holders and starts under them."""
+        limits = {row.limit_key for row in rows if row.limit_key is not None} - self._slots.keys()
+        keys = {row.running_key for row in rows if row.running_key is not None}
+        rates = {(row.rate_key, row.rate_n, row.rate_ms) for row in rows if row.rate_key is not None}
+        lines = [f"limit:{key}" for key in limits] + [f"unique:{key}" for key in keys]
+        lines += [f"rate:{key}" for key, _, _ in rates]
+        wanted = line_locks(self._link, lines) + key_locks(self._link, keys)
         self._locks |= await try_locks(self._ask, set(wanted) - self._locks)
         counted = sorted(limits)
         if counted:
             self._slots |= dict(await self._ask(SLOTS, counted))
         if keys:
             self._held |= {key for (key,) in await self._ask(HOLDERS, sorted(keys))}
+        ours = [rate for rate in rates if self._locks.issuperset(line_locks(self._link, [f"rate:{rate[0]}"]))]
+        await self._rates.learn(self._ask, ours)
 
-    def _admit(self, rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    def _admit(self, rows: Sequence[_Candidate]) -> dict[str, str]:
         """Walk these in order; returns who is put aside, and what for."""
         blocks: dict[str, str] = {}
-        for id_, queue, limit_key, limit, running_key in rows:
+        for row in rows:
             if self._room <= 0 or self.blocked >= _MOST_BLOCKED:
                 break
-            left = self._left.setdefault(queue, self._one.allowance(queue))
-            if left <= 0:
-                self._full.add(id_)
-                continue
-            if not self._ours(limit_key, running_key):
-                self.passed_over.add(id_)
-                continue
-            if limit_key is not None and self._slots[limit_key] >= limit:
-                blocks[id_] = f"limit:{limit_key}"
-            elif running_key is not None and running_key in self._held:
-                blocks[id_] = f"unique:{running_key}"
+            if self._left.setdefault(row.queue, self._one.allowance(row.queue)) <= 0:
+                self._full.add(row.id)
+            elif not self._locks.issuperset(row.locks(self._link)):
+                self.passed_over.add(row.id)
+            elif by := self._stopped_by(row):
+                blocks[row.id] = by
+                self.blocked += 1
             else:
-                self._let_through(id_, queue, limit_key, running_key)
-                continue
-            self.blocked += 1
+                self._let_through(row)
         return blocks
 
-    def _ours(self, limit_key: str | None, running_key: str | None) -> bool:
-        lines = [] if limit_key is None else [f"limit:{limit_key}"]
-        if running_key is not None:
-            lines.append(f"unique:{running_key}")
-        needed = line_locks(self._link, lines)
-        if running_key is not None:
-            needed += key_locks(self._link, [running_key])
-        return self._locks.issuperset(needed)
+    def _stopped_by(self, row: _Candidate) -> str | None:
+        """What it has to wait for. The rate comes last: who stops elsewhere must not spend it."""
+        if row.limit_key is not None and self._slots[row.limit_key] >= row.limit:
+            return f"limit:{row.limit_key}"
+        if row.running_key is not None and row.running_key in self._held:
+            return f"unique:{row.running_key}"
+        if row.rate_key is not None and not self._rates.lets_through(
+            row.rate_key, row.rate_n, row.rate_ms, called=row.called
+        ):
+            return f"rate:{row.rate_key}"
+        return None
 
-    def _let_through(self, id_: str, queue: str, limit_key: str | None, running_key: str | None) -> None:
-        self._admitted.append(id_)
-        self._left[queue] -= 1
+    def _let_through(self, row: _Candidate) -> None:
+        self._admitted.append(row.id)
+        self._left[row.queue] -= 1
         self._room -= 1
-        if limit_key is not None:
-            self._slots[limit_key] += 1
-        if running_key is not None:
-            self._held.add(running_key)
+        if row.limit_key is not None:
+            self._slots[row.limit_key] += 1
+        if row.running_key is not None:
+            self._held.add(row.running_key)

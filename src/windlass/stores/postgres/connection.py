@@ -10,7 +10,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -25,6 +25,8 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Rows: TypeAlias = Sequence[Any]
 """each read by position"""
 T = TypeVar("T")
+Steps: TypeAlias = Generator[tuple[str, tuple[Any, ...]], Rows, T]
+"""statements with their values, each answered with its rows, that any driver can carry"""
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OLDEST = 130_000
@@ -287,6 +289,17 @@ class Link:
 
 Ask: TypeAlias = Callable[..., Awaitable[Rows]]
 """Run one statement inside a transaction: its text, then its values."""
+
+
+async def carry(ask: Ask, steps: Steps[T]) -> T:
+    """Take these steps inside a transaction of this store's own."""
+    try:
+        sql, values = next(steps)
+        while True:
+            sql, values = steps.send(await ask(sql, *values))
+    except StopIteration as done:
+        value: T = done.value
+        return value
 
 
 async def _close(connection: Connection) -> None:

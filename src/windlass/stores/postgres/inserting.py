@@ -7,24 +7,23 @@ it: it yields a statement with its values and is sent the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import StoreUnavailable, TransactionRefused
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.locking import LOCK, key_locks
 from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, as_ms, epoch, floored, line_end
+from windlass.stores.postgres.turns import Turns, taking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
-    from windlass.stores.postgres.connection import Ask, Link, Rows
-
-    Steps: TypeAlias = Generator[tuple[str, tuple[Any, ...]], Rows, list[Inserted]]
+    from windlass.stores.postgres.connection import Ask, Link, Rows, Steps
 
 _TRIES = 5
 
@@ -38,12 +37,13 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         n int, queue text, priority int, max_attempts int, max_crashes int, timeout_ms bigint, delay_ms bigint,
         starts timestamptz, schedule text, tick timestamptz, parent_id text, replay_of text, correlation_id text,
         user_id text, entity_name text, entity_id text, tags text[], metadata text, trace text, queued text,
-        scheduled text
+        scheduled text, blocked text, awaits text, takes text, rate_n int, rate_ms bigint
     )
 ), options AS MATERIALIZED (
-    SELECT asked.*, CASE WHEN run_at > now THEN 'scheduled' ELSE 'queued' END AS status,
-        CASE WHEN run_at > now THEN NULL ELSE now END AS queued_at,
-        '{{"n":1,"at":' || {epoch("now")} || CASE WHEN run_at > now THEN scheduled ELSE queued END AS line
+    SELECT asked.*,
+        CASE WHEN awaits IS NOT NULL THEN 'blocked' WHEN run_at > now THEN 'scheduled' ELSE 'queued' END AS status,
+        CASE WHEN run_at > now THEN NULL ELSE now END AS queued_at, '{{"n":1,"at":' || {epoch("now")}
+        || CASE WHEN awaits IS NOT NULL THEN blocked WHEN run_at > now THEN scheduled ELSE queued END AS line
     FROM asked
 ), gate AS MATERIALIZED (
     SELECT NOT $11::boolean AND EXISTS (
@@ -60,16 +60,23 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
         queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
         schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-        history
+        history, rate_key, rate_n, rate_ms, fair_key, next_id, awaits, takes, blocked_by
     )
     SELECT d.id, d.type, d.payload::json, d.unique_queued, d.unique_queued, d.unique_running, d.idempotency_key,
         d.limit_key, d.limit_n,
-        o.queue, o.status, o.priority, o.run_at, o.max_attempts, o.max_crashes, o.timeout_ms, o.now, o.now, o.queued_at,
+        o.queue, o.status, o.priority, CASE WHEN d.turn IS NOT NULL AND o.status = 'queued'
+        THEN timestamptz 'epoch' + d.turn * interval '1 millisecond' ELSE o.run_at END,
+        o.max_attempts, o.max_crashes, o.timeout_ms, o.now, o.now, o.queued_at,
         o.schedule, o.tick, o.parent_id, o.replay_of, o.correlation_id, o.user_id, o.entity_name, o.entity_id, o.tags,
-        o.metadata::json, o.trace, o.line
+        o.metadata::json, o.trace, o.line, d.rate_key, o.rate_n, o.rate_ms, d.fair_key, d.next_id, o.awaits, o.takes,
+        CASE WHEN o.awaits IS NOT NULL THEN 'flow:' || d.id END
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[]
-    ) AS d (id, type, payload, unique_queued, unique_running, idempotency_key, limit_key, limit_n, n)
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
+        $14::text[], $15::text[], $16::text[], $17::bigint[]
+    ) AS d (
+        id, type, payload, unique_queued, unique_running, idempotency_key, limit_key, limit_n, n, rate_key, fair_key,
+        next_id, turn
+    )
     JOIN options AS o ON o.n = d.n, gate
     WHERE gate.here AND NOT gate.bounded
     ON CONFLICT DO NOTHING RETURNING 1
@@ -86,7 +93,8 @@ FROM gate
 async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
     """One verdict per draft, in order."""
     if all(map(_plain, drafts)):
-        [(_, bounded, *_)] = await link.fetch(INSERT, *_values(drafts))
+        turns = await carry(link.fetch, taking(drafts))
+        [(_, bounded, *_)] = await link.fetch(INSERT, *_values(drafts, turns))
         if not bounded:
             return [Created(draft.id) for draft in drafts]
     return await link.transaction(lambda ask: insert_in(link, ask, drafts))
@@ -94,14 +102,7 @@ async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
 
 async def insert_in(link: Link, ask: Ask, drafts: Sequence[Draft]) -> list[Inserted]:
     """The same inside a transaction of this store's own."""
-    steps = carefully(link, drafts)
-    try:
-        asked = next(steps)
-        while True:
-            asked = steps.send(await ask(asked[0], *asked[1]))
-    except StopIteration as done:
-        verdicts: list[Inserted] = done.value
-        return verdicts
+    return await carry(ask, carefully(link, drafts))
 
 
 SCHEMA = """
@@ -109,7 +110,7 @@ SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnames
 """
 
 
-def joining(link: Link, drafts: Sequence[Draft], channel_of: Callable[[Link], str]) -> Steps:
+def joining(link: Link, drafts: Sequence[Draft], channel_of: Callable[[Link], str]) -> Steps[list[Inserted]]:
     """The same inside the caller's own transaction, whose commit also sends the notices."""
     if link.schema is None:  # the store has not been opened: the tables are where the caller finds them
         found: Rows = yield SCHEMA, (f"{link.place.namespace}_jobs",)
@@ -120,7 +121,9 @@ def joining(link: Link, drafts: Sequence[Draft], channel_of: Callable[[Link], st
             )
         link.schema = found[0][0]
     channel, plain = channel_of(link), all(map(_plain, drafts))
-    [(here, bounded, *_)] = yield INSERT, _values(drafts if plain else [], link.identity, channel)
+    fast: Sequence[Draft] = drafts if plain else ()
+    turns = yield from taking(fast)
+    [(here, bounded, *_)] = yield INSERT, _values(fast, turns, link.identity, channel)
     if not here:
         raise TransactionRefused(
             f"tx is a transaction on another database than {link.place.address}: an enqueue can only join one there"
@@ -135,7 +138,12 @@ def _plain(draft: Draft) -> bool:
 
 
 def _values(
-    drafts: Sequence[Draft], identity: str | None = None, channel: str | None = None, *, checked: bool = False
+    drafts: Sequence[Draft],
+    turns: Turns,
+    identity: str | None = None,
+    channel: str | None = None,
+    *,
+    checked: bool = False,
 ) -> tuple[Any, ...]:
     shared: dict[int, tuple[int, Options]] = {}
     for draft in drafts:
@@ -154,6 +162,10 @@ def _values(
         checked,
         identity,
         channel,
+        _column([draft.rate_key for draft in drafts]),
+        _column([draft.fair_key for draft in drafts]),
+        _column([draft.next_id for draft in drafts]),
+        _column([turns.take(draft) for draft in drafts]),
     )
 
 
@@ -164,7 +176,7 @@ def _column(values: list[Any]) -> list[Any] | None:
 
 def _options(n: int, options: Options) -> dict[str, Any]:
     note = f"replay of {options.replay_of}" if options.replay_of else None
-    return {
+    told = {
         "n": n,
         "queue": options.queue,
         "priority": options.priority,
@@ -187,6 +199,12 @@ def _options(n: int, options: Options) -> dict[str, Any]:
         "queued": line_end(Happened.ENQUEUED, Status.QUEUED, note=note),
         "scheduled": line_end(Happened.ENQUEUED, Status.SCHEDULED, note=note),
     }
+    if options.awaits is not None:
+        blocked = line_end(Happened.ENQUEUED, Status.BLOCKED, note=note)
+        told |= {"blocked": blocked, "awaits": options.awaits, "takes": options.takes}
+    if options.rate is not None:
+        told |= {"rate_n": options.rate.n, "rate_ms": options.rate.per_ms}
+    return told
 
 
 BOUNDED = "SELECT name, max_depth FROM windlass_queue_settings WHERE name = ANY ($1::text[]) AND max_depth IS NOT NULL"
@@ -202,7 +220,7 @@ UNION ALL SELECT 'depth', name, (
 """
 
 
-def carefully(link: Link, drafts: Sequence[Draft], channel: str | None = None) -> Steps:
+def carefully(link: Link, drafts: Sequence[Draft], channel: str | None = None) -> Steps[list[Inserted]]:
     """Look before writing: drafts with keys, and queues with a largest depth, under the locks of those."""
     for _ in range(_TRIES):
         bounds: Rows = yield BOUNDED, (sorted({draft.options.queue for draft in drafts}),)
@@ -214,7 +232,8 @@ def carefully(link: Link, drafts: Sequence[Draft], channel: str | None = None) -
         if locks:
             yield LOCK, (sorted(locks),)
         facts: Rows = yield FACTS, ([draft.id for draft in drafts], keys, same, sorted(depths))
-        verdicts = yield from _Insertion(link, facts, depths, channel).write(drafts)
+        turns = yield from taking(drafts)
+        verdicts = yield from _Insertion(facts, depths, turns, channel).write(drafts)
         if verdicts is not None:
             return verdicts
     raise StoreUnavailable(f"others kept changing the same jobs on {link.place.address}: try again")
@@ -231,16 +250,20 @@ _RUN_AT = """
 CASE WHEN $6::bigint IS NULL THEN asked.run_at
     ELSE greatest(c.now, least(asked.run_at, j.created_at + $6::bigint * interval '1 millisecond')) END
 """
+# One that awaits others goes on waiting.
+_WAITS = "coalesce(starts_with(j.blocked_by, 'flow:'), false)"
 REPLACE = f"""
 WITH {CLOCK}, asked AS (
     SELECT CASE WHEN $4::bigint IS NOT NULL THEN c.now + $4::bigint * interval '1 millisecond'
         ELSE coalesce($5::text::timestamptz, c.now) END AS run_at
     FROM clock AS c
 )
-UPDATE windlass_jobs AS j SET payload = $2::text::json, priority = $3::int, run_at = {_RUN_AT},
-    status = CASE WHEN {_RUN_AT} > c.now THEN 'scheduled' ELSE 'queued' END,
-    queued_at = CASE WHEN {_RUN_AT} > c.now THEN NULL ELSE c.now END, updated_at = {AT}, blocked_by = NULL,
-    {append(f"CASE WHEN {_RUN_AT} > c.now THEN $8::text ELSE $7::text END")}
+UPDATE windlass_jobs AS j SET payload = $2::text::json, priority = $3::int,
+    run_at = CASE WHEN {_WAITS} THEN j.run_at ELSE {_RUN_AT} END,
+    status = CASE WHEN {_WAITS} THEN 'blocked' WHEN {_RUN_AT} > c.now THEN 'scheduled' ELSE 'queued' END,
+    queued_at = CASE WHEN {_WAITS} THEN j.queued_at WHEN {_RUN_AT} > c.now THEN NULL ELSE c.now END,
+    updated_at = {AT}, blocked_by = CASE WHEN {_WAITS} THEN j.blocked_by END,
+    {append(f"CASE WHEN {_WAITS} THEN $9::text WHEN {_RUN_AT} > c.now THEN $8::text ELSE $7::text END")}
 FROM clock AS c, asked
 WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retrying') RETURNING j.id
 """  # noqa: S608  # made of constants
@@ -249,8 +272,8 @@ WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retryi
 class _Insertion:
     """Drafts written one after another in thought, and in as few statements as possible in fact."""
 
-    def __init__(self, link: Link, facts: Rows, depths: dict[str, int], channel: str | None) -> None:
-        self._link, self._most, self._channel = link, depths, channel
+    def __init__(self, facts: Rows, depths: dict[str, int], turns: Turns, channel: str | None) -> None:
+        self._most, self._turns, self._channel = depths, turns, channel
         self._known: set[str] = set()
         self._holders: dict[str, tuple[str, Status]] = {}
         self._same: dict[str, str] = {}
@@ -267,7 +290,7 @@ class _Insertion:
                     self._depth[name] = int(what)
         self._new: list[Draft] = []
 
-    def write(self, drafts: Sequence[Draft]) -> Generator[tuple[str, tuple[Any, ...]], Rows, list[Inserted] | None]:
+    def write(self, drafts: Sequence[Draft]) -> Steps[list[Inserted] | None]:
         """One verdict each, or None when somebody was faster and all has to be looked at again."""
         verdicts: list[Inserted] = []
         remembered: list[tuple[str, str, int]] = []
@@ -294,11 +317,11 @@ class _Insertion:
             yield REMEMBER, (list(keys), list(ids), list(windows))
         return verdicts
 
-    def _flush(self) -> Generator[tuple[str, tuple[Any, ...]], Rows, bool]:
+    def _flush(self) -> Steps[bool]:
         new, self._new = self._new, []
         if not new:
             return True
-        rows: Rows = yield INSERT, _values(new, None, self._channel, checked=True)
+        rows: Rows = yield INSERT, _values(new, self._turns, None, self._channel, checked=True)
         return bool(rows[0][2] == len(new))
 
     def _judge(self, draft: Draft) -> Inserted | None:
@@ -341,4 +364,5 @@ def _replacement(draft: Draft, holder: str) -> tuple[Any, ...]:
         None if options.longest_wait is None else as_ms(options.longest_wait),
         line_end(Happened.REPLACED, Status.QUEUED),
         line_end(Happened.REPLACED, Status.SCHEDULED),
+        line_end(Happened.REPLACED, Status.BLOCKED),
     )

@@ -9,6 +9,7 @@ from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
 from windlass.stores.postgres import inserting, joining, operating, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import Room, guarded
+from windlass.stores.postgres.flows import Rounds
 from windlass.stores.postgres.notices import channel_of
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
 
@@ -40,6 +41,7 @@ class PostgresJobs(Room):
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._claiming = Claiming(link)
+        self._rounds = Rounds()
         self._held: dict[str, tuple[int, bool]] = {}
         """what this store has handed out: its token, and whether nobody can be waiting for its end"""
         self._unsure: set[str] = set()
@@ -77,7 +79,8 @@ class PostgresJobs(Room):
             self._unsure.add(want.worker_id)
             raise
         for job in jobs:
-            self._held[job.id] = (job.lease_token, job.limit_key is None and job.unique_running is None)
+            alone = job.limit_key is None and job.unique_running is None and job.next_id is None
+            self._held[job.id] = (job.lease_token, alone)
         while len(self._held) > _MOST_HELD:
             del self._held[next(iter(self._held))]
         return jobs
@@ -133,10 +136,15 @@ class PostgresJobs(Room):
     @guarded
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
-        found, queues = await sweeping.promote(self.link, n)
+        found, queues = await sweeping.promote(self.link, n, self._rounds)
         if found.promoted or found.unblocked:
             self.link.changed(queues)
         return found
+
+    @guarded
+    async def age(self, after: timedelta, to: int, n: int) -> int:
+        """Raise what has waited long."""
+        return await sweeping.age(self.link, after, to, n)
 
     @guarded
     async def rescue(self, n: int) -> list[Rescued]:

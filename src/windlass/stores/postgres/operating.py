@@ -9,7 +9,7 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.postgres.locking import key_locks, lock
 from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, line_end
-from windlass.stores.postgres.unblocking import lines_of, unblock
+from windlass.stores.postgres.unblocking import unblock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from windlass.stores.postgres.connection import Ask, Link
 
 KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
+NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[]) AND next_id IS NOT NULL"
 HELD = """
-SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key FROM windlass_jobs
-WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
+SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by
+FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
 """
 
 
@@ -29,13 +30,19 @@ async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
 
 
 async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer]:
-    ids = sorted({order.id for order in orders})
+    ids = {order.id for order in orders}
     retried = sorted({order.id for order in orders if order.action is Action.RETRY})
     if retried:
         await lock(ask, key_locks(link, [key for (key,) in await ask(KEYS, retried)]))
-    found = {row[0]: _Found(*row) for row in await ask(HELD, ids)}
+    deletes = sorted({order.id for order in orders if order.action is Action.DELETE})
+    if deletes:
+        # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
+        ids |= {next_id for (next_id,) in await ask(NEXT, deletes)}
+    found = {row[0]: _Found(*row) for row in await ask(HELD, sorted(ids))}
+    # Whoever came by while the rows were held has passed over those that wait for others.
+    lines = {job.blocked_by for job in found.values() if job.blocked_by and job.blocked_by.startswith("flow:")}
     answers: list[Answer] = []
-    lines: set[str] = set()
+    unfinished: dict[str, str] = {}
     for order in orders:
         job = found.get(order.id)
         if job is None:
@@ -44,11 +51,13 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer
         answer = await _ACTIONS[order.action](ask, order, job)
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
-            lines.update(lines_of([(job.limit_key, job.unique_running)]))
+            lines |= job.lines()
             if order.action is Action.DELETE:
                 del found[order.id]
+                if job.next_id is not None and not job.status.finished:
+                    unfinished.setdefault(job.next_id, job.id)
         answers.append(answer)
-    await unblock(link, ask, sorted(lines))
+    await unblock(link, ask, lines, unfinished)
     return answers
 
 
@@ -63,10 +72,17 @@ class _Found:
         limit_key: str | None,
         unique_running: str | None,
         idempotency_key: str | None,
+        rate_key: str | None,
+        next_id: str | None,
+        blocked_by: str | None,
     ) -> None:
-        self.id, self.status = id_, STATUSES[status]
-        self.unique_queued, self.limit_key, self.unique_running = unique_queued, limit_key, unique_running
-        self.idempotency_key = idempotency_key
+        self.id, self.status, self.blocked_by = id_, STATUSES[status], blocked_by
+        self.unique_queued, self.idempotency_key, self.next_id = unique_queued, idempotency_key, next_id
+        self._waited = {"limit": limit_key, "unique": unique_running, "rate": rate_key, "flow": next_id}
+
+    def lines(self) -> set[str]:
+        """Where others may stand behind it."""
+        return {f"{kind}:{key}" for kind, key in self._waited.items() if key is not None}
 
 
 CANCEL = f"""

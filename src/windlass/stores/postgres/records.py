@@ -23,7 +23,8 @@ NAMES = (
     *("lease_token", "lease_expires_at", "started_at", "result", "error", "progress", "finished_at", "duration_ms"),
     *("wait_ms", "unique_key", "unique_queued", "unique_running", "idempotency_key", "limit_key", "limit_n"),
     *("blocked_by", "schedule", "tick", "parent_id", "replay_of", "correlation_id", "user_id", "entity_name"),
-    *("entity_id", "tags", "metadata", "trace"),
+    *("entity_id", "tags", "metadata", "trace", "rate_key", "rate_n", "rate_ms", "fair_key", "next_id", "awaits"),
+    "takes",
 )
 COLUMNS = ", ".join(f"j.{name}" for name in NAMES)
 """Of a job called j, in the order `job_of` reads them."""

@@ -59,15 +59,19 @@ WHERE schedule = $1::text AND status IN ('scheduled', 'queued', 'blocked', 'proc
 """
 TICK_JOB = "SELECT id FROM windlass_jobs WHERE schedule = $1::text AND tick = $2::timestamptz"
 RECORD = """
-INSERT INTO windlass_ticks (schedule, tick, fired, job_id) VALUES ($1::text, $2::timestamptz, $3::text, $4::text)
-ON CONFLICT (schedule, tick) DO UPDATE SET fired = excluded.fired, job_id = excluded.job_id
+INSERT INTO windlass_ticks (schedule, tick, fired, job_id, ticks)
+VALUES ($1::text, $2::timestamptz, $3::text, $4::text, $5::int)
+ON CONFLICT (schedule, tick)
+DO UPDATE SET fired = excluded.fired, job_id = excluded.job_id, ticks = excluded.ticks
 """
 TRIM = """
 DELETE FROM windlass_ticks WHERE schedule = $1::text AND tick <= (
     SELECT tick FROM windlass_ticks WHERE schedule = $1::text ORDER BY tick DESC LIMIT 1 OFFSET $2::int
 )
 """
-TICKS = "SELECT tick, fired, job_id FROM windlass_ticks WHERE schedule = $1::text ORDER BY tick DESC LIMIT $2::int"
+TICKS = """
+SELECT tick, fired, job_id, ticks FROM windlass_ticks WHERE schedule = $1::text ORDER BY tick DESC LIMIT $2::int
+"""
 TICKS_KEPT = 50
 
 
@@ -114,7 +118,7 @@ class PostgresSchedules(Room):
     async def ticks(self, name: str) -> Sequence[Tick]:
         """The newest accounted ticks."""
         rows = await self.link.fetch(TICKS, name, TICKS_KEPT)
-        return [Tick(tick, Fired(fired), job_id) for tick, fired, job_id in rows]
+        return [Tick(tick, Fired(fired), job_id, ticks) for tick, fired, job_id, ticks in rows]
 
     async def _fire_one(self, one: Firing) -> Fired:
         return await self.link.transaction(lambda ask: self._fire(ask, one))
@@ -127,7 +131,7 @@ class PostgresSchedules(Room):
         if not await ask(ADVANCE, one.name, tick, floored(one.next_tick)):
             return Fired.STALE
         fired, job_id = await self._make(ask, one)
-        await ask(RECORD, one.name, tick, fired.value, job_id)
+        await ask(RECORD, one.name, tick, fired.value, job_id, one.ticks)
         await ask(TRIM, one.name, TICKS_KEPT)
         return fired
 

@@ -10,7 +10,6 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
-from windlass.stores.postgres.locking import LOCK, line_locks
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
@@ -24,7 +23,7 @@ from windlass.stores.postgres.records import (
     token_end,
     whole,
 )
-from windlass.stores.postgres.unblocking import UNBLOCK, unblock
+from windlass.stores.postgres.unblocking import unblock, unblocking
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -136,10 +135,11 @@ TALLY = f"""
 """  # noqa: S608  # made of constants
 COUNTED = """
 SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NULL),
-    array_agg(DISTINCT unique_running) FILTER (WHERE unique_running IS NOT NULL)
+    array_agg(DISTINCT unique_running) FILTER (WHERE unique_running IS NOT NULL),
+    array_agg(DISTINCT next_id) FILTER (WHERE next_id IS NOT NULL AND status IN ('succeeded', 'failed', 'cancelled'))
 FROM ended
 """
-RETURNED = "j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running"
+RETURNED = "j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running, j.next_id"
 
 # The common end, for a whole batch of them.
 SUCCEED = f"""
@@ -191,11 +191,11 @@ WITH {CLOCK}, ended AS (
 async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> list[Verdict]:
     """Write every transition whose token still is its job's; one verdict each, in order.
 
-    `plain`: none of the jobs has a limit or a running key, so that nobody can be waiting for their end.
+    `plain`: none of the jobs has a limit, a running key or a next job, so that nobody can be waiting for their end.
     """
     statement, values, asked = written(transitions)
     if plain:
-        [(done, _, _)] = await link.fetch(statement, *values)
+        [(done, *_)] = await link.fetch(statement, *values)
     else:
         done = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
     if done == asked == len(transitions):
@@ -206,10 +206,15 @@ async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -
 
 async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> int:
     """Write ends, and let go on who waited for them, in one transaction; returns how many took."""
-    [(done, limits, keys)] = await ask(statement, *values)
-    lines = [f"limit:{key}" for key in limits or ()] + [f"unique:{key}" for key in keys or ()]
-    await unblock(link, ask, lines)
+    [(done, *keys)] = await ask(statement, *values)
+    await unblock(link, ask, _lines(*keys))
     return int(done)
+
+
+def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
+    """Who may be waiting for these ends, as COUNTED tells them."""
+    kinds = {"limit": limits, "unique": keys, "flow": nexts}
+    return [f"{kind}:{key}" for kind, found in kinds.items() for key in found or ()]
 
 
 ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"
@@ -219,17 +224,14 @@ TELL = "SELECT pg_notify($1::text, '')"
 def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
     """One end inside the caller's own transaction, as steps that any driver can carry."""
     statement, values, _ = written([one])
-    [(done, limits, keys)] = yield statement, values
+    [(done, *keys)] = yield statement, values
     if not done:
         found: Rows = yield ENDED, (one.id,)
         if not found:
             return Verdict.MISSING
         again = found[0][1] == one.token and STATUSES[found[0][0]] is not Status.PROCESSING
         return Verdict.APPLIED if again else Verdict.STALE
-    lines = [f"limit:{key}" for key in limits or ()] + [f"unique:{key}" for key in keys or ()]
-    if lines:
-        yield LOCK, (sorted(line_locks(link, lines)),)
-        yield UNBLOCK, (sorted(lines), line_end(Happened.UNBLOCKED, Status.QUEUED))
+    yield from unblocking(link, _lines(*keys))
     yield TELL, (channel,)
     return Verdict.APPLIED
 

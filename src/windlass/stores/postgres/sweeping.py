@@ -10,12 +10,14 @@ from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.postgres import rates
 from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end, whole
 from windlass.stores.postgres.settling import end_and_unblock, written
 from windlass.stores.postgres.unblocking import sweep
 
 if TYPE_CHECKING:
     from windlass.stores.postgres.connection import Ask, Link
+    from windlass.stores.postgres.flows import Rounds
 
 # min() over each status by itself: the index on run_at serves both.
 LOOK = f"""
@@ -33,7 +35,7 @@ FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM due)) AND j.status IN ('s
 """  # noqa: S608  # made of constants
 
 
-async def promote(link: Link, n: int) -> tuple[Promoted, set[str]]:
+async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, set[str]]:
     """Queue what is due; also says which queues have something new."""
     [(due, now, blocked)] = await link.fetch(LOOK)
     queues: set[str] = set()
@@ -41,11 +43,47 @@ async def promote(link: Link, n: int) -> tuple[Promoted, set[str]]:
     if due is not None and due <= now:
         rows = await link.fetch(PROMOTE, n, line_end(Happened.PROMOTED, Status.QUEUED))
         promoted, queues = len(rows), {queue for (queue,) in rows}
+    room = None
     if blocked:
-        unblocked = await link.transaction(lambda ask: sweep(link, ask, n))
+        unblocked = await link.transaction(lambda ask: sweep(link, ask, n, rounds))
+        room = await rates.next_room(link.fetch)
     if promoted:
         [(due, now, _)] = await link.fetch(LOOK)
-    return Promoted(promoted, unblocked, None if due is None else max(due - now, timedelta(0))), queues
+    dues = [room, None if due is None else max(due - now, timedelta(0))]
+    return Promoted(promoted, unblocked, min((due for due in dues if due is not None), default=None)), queues
+
+
+# Each queue's later priorities are found one after the other by the index of what waits, and in each the longest there.
+_AGED = "$4::text || ',\"note\":\"priority ' || j.priority || ' to ' || $2::int || '\"}'"
+AGE = f"""
+WITH RECURSIVE {CLOCK}, levels (queue, priority) AS (
+    SELECT q.name, (
+        SELECT min(j.priority) FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = q.name AND j.priority > $2::int
+    ) FROM (SELECT DISTINCT name FROM windlass_queues) AS q
+    UNION ALL
+    SELECT l.queue, (
+        SELECT min(j.priority) FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = l.queue AND j.priority > l.priority
+    ) FROM levels AS l WHERE l.priority IS NOT NULL
+), old AS MATERIALIZED (
+    SELECT first.id FROM levels AS l CROSS JOIN LATERAL (
+        SELECT j.id FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = l.queue AND j.priority = l.priority
+            AND j.run_at <= (SELECT now FROM clock) - $1::interval
+        ORDER BY j.run_at, j.id LIMIT $3::int FOR UPDATE SKIP LOCKED
+    ) AS first WHERE l.priority IS NOT NULL LIMIT $3::int
+)
+UPDATE windlass_jobs AS j SET priority = $2::int, updated_at = {AT},
+    {append(_AGED)}
+FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM old)) AND j.status || '' = 'queued' RETURNING 1
+"""  # noqa: S608  # made of constants
+
+
+async def age(link: Link, after: timedelta, to: int, n: int) -> int:
+    """Raise what has stood so long, passing over what is being claimed."""
+    line = line_end(Happened.AGED, Status.QUEUED)[:-1]
+    return len(await link.fetch(AGE, whole(after), to, n, line))
 
 
 # All that runs is looked at: there are never many, and an index on the expiry would be written by every heartbeat.
@@ -88,6 +126,21 @@ DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(
     ORDER BY status, id LIMIT $5::int FOR UPDATE SKIP LOCKED
 )) RETURNING 1
 """
+# The newest so many of an ending stay.
+PRUNE_BEYOND = """
+DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(
+    SELECT id FROM windlass_jobs
+    WHERE status BETWEEN $1::text AND $1::text AND status <> 'processing'
+        AND CASE WHEN $4::text IS NULL THEN queue <> ALL ($3::text[]) ELSE queue = $4::text END
+        AND id <= (
+            SELECT id FROM windlass_jobs
+            WHERE status BETWEEN $1::text AND $1::text AND status <> 'processing'
+                AND CASE WHEN $4::text IS NULL THEN queue <> ALL ($3::text[]) ELSE queue = $4::text END
+            ORDER BY status DESC, id DESC LIMIT 1 OFFSET $2::bigint
+        )
+    ORDER BY status, id LIMIT $5::int FOR UPDATE SKIP LOCKED
+)) RETURNING 1
+"""
 FORGET = """
 WITH old_keys AS (DELETE FROM windlass_idempotency WHERE expires_at <= statement_timestamp()),
     old_minutes AS (DELETE FROM windlass_minutes WHERE minute < statement_timestamp() - interval '30 days'),
@@ -106,5 +159,8 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
             if removed < n:
                 values = (status.value, whole(kept.of(status)), own, queue, n - removed)
                 removed += len(await link.fetch(PRUNE, *values))
+            if removed < n and kept.most is not None:
+                removed += len(await link.fetch(PRUNE_BEYOND, status.value, kept.most, own, queue, n - removed))
     await link.fetch(FORGET)
+    await link.fetch(rates.FORGET)
     return removed

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windlass.core.history import Entry
     from windlass.core.job import Job
 
-_INDEXED = ("parent_id", "correlation_id", "entity_id", "user_id", "schedule", "type", "queue", "status")
+_INDEXED = ("next_id", "parent_id", "correlation_id", "entity_id", "user_id", "schedule", "type", "queue", "status")
 """What a view is walked by, if it is asked for: the one of these that comes first, as it leaves the fewest jobs."""
 _FIELDS = (*_INDEXED, "entity_name")
 # What runs is in other indexes than the rest, so each half of a view is asked for in the words of its own.

@@ -1,0 +1,137 @@
+"""Rates: how much of a window is spent, what a claim books there, and when there is room again.
+
+Whoever looks at the bookings of a rate in order to let somebody start has the lock of its line.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.rate import LONGEST, booked_at
+from windlass.stores.postgres.records import CLOCK, EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from windlass.core.job import Job
+    from windlass.stores.postgres.connection import Ask
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+# Those in line are counted only as far as there is room for them.
+SPENT = f"""
+WITH {CLOCK}
+SELECT asked.key, asked.n, asked.ms, spent.n, (
+    SELECT count(*) FROM (
+        SELECT FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = 'rate:' || asked.key
+        LIMIT greatest(asked.n - spent.n, 0)
+    ) AS few
+)
+FROM clock AS c, unnest($1::text[], $2::int[], $3::bigint[]) AS asked (key, n, ms), LATERAL (
+    SELECT coalesce(sum(r.n), 0)::bigint AS n FROM windlass_rates AS r
+    WHERE r.key = asked.key AND r.at > c.now - asked.ms * interval '1 millisecond'
+) AS spent
+"""  # noqa: S608  # made of constants
+BOOK = """
+WITH told AS MATERIALIZED (
+    SELECT key, at, before, n FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::int[])
+        AS told (key, at, before, n)
+), old AS (
+    DELETE FROM windlass_rates AS r USING told WHERE r.key = told.key AND r.at <= told.before
+)
+INSERT INTO windlass_rates AS r (key, at, n) SELECT key, at, n FROM told
+ON CONFLICT (key, at) DO UPDATE SET n = r.n + excluded.n
+"""
+
+
+class Rates:
+    """The rates that one claim meets, counting what it has let through and put aside itself."""
+
+    def __init__(self) -> None:
+        self._spent: dict[tuple[str, int, int], int] = {}
+        self._in_line: dict[tuple[str, int, int], int] = {}
+        self._started: dict[str, int] = defaultdict(int)
+
+    async def learn(self, ask: Ask, rates: Collection[tuple[str, int, int]]) -> None:
+        """Look at these, each a key, a number and a window; the locks of their lines are held."""
+        asked = sorted(set(rates) - self._spent.keys())
+        if asked:
+            for key, n, ms, spent, in_line in await ask(SPENT, *map(list, zip(*asked, strict=True))):
+                self._spent[key, n, ms], self._in_line[key, n, ms] = spent, in_line
+
+    def lets_through(self, key: str, n: int, ms: int, *, called: bool) -> bool:
+        """Whether one more may start; one that was not called goes behind those that are blocked already."""
+        rate = (key, n, ms)
+        ahead = self._spent[rate] + self._started[key] + (0 if called else self._in_line[rate])
+        if ahead < n:
+            self._started[key] += 1
+            return True
+        for other in self._in_line:
+            self._in_line[other] += other[0] == key
+        return False
+
+
+async def book(ask: Ask, jobs: Iterable[Job]) -> None:
+    """Write down those of these that have a rate, and forget what counts no more."""
+    started: dict[tuple[str, datetime], tuple[datetime, int]] = {}
+    for job in jobs:
+        if job.rate_key is not None and job.rate_ms is not None and job.started_at is not None:
+            at = EPOCH + booked_at((job.started_at - EPOCH) // _MILLISECOND, job.rate_ms) * _MILLISECOND
+            before = job.started_at - job.rate_ms * _MILLISECOND
+            known, n = started.get((job.rate_key, at), (before, 0))
+            started[job.rate_key, at] = (min(known, before), n + 1)
+    if started:
+        told: list[tuple[Any, ...]] = [(key, at, *rest) for (key, at), rest in sorted(started.items())]
+        await ask(BOOK, *map(list, zip(*told, strict=True)))
+
+
+ROOM = """(
+    SELECT first.rate_n - (
+        SELECT coalesce(sum(r.n), 0)::bigint FROM windlass_rates AS r
+        WHERE r.key = substr(by, 6) AND r.at > (SELECT now FROM clock) - first.rate_ms * interval '1 millisecond'
+    ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked_by = by)
+    FROM (
+        SELECT rate_n, rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by
+        ORDER BY queued_at, id LIMIT 1
+    ) AS first
+)"""
+"""How many more of the line `by` may be called: as many as may start now, but for those that were called before."""
+
+# Steps from one line to the next by the index, however many jobs stand in each.
+NEXT_ROOM = f"""
+WITH RECURSIVE {CLOCK}, lines (by) AS (
+    SELECT min(blocked_by) FROM windlass_jobs
+    WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
+    UNION ALL
+    SELECT (
+        SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by AND blocked_by < 'rate;'
+    ) FROM lines WHERE by IS NOT NULL
+)
+SELECT min((
+    SELECT (
+        SELECT min(r.at) + first.per FROM windlass_rates AS r
+        WHERE r.key = substr(by, 6) AND r.at > (SELECT now FROM clock) - first.per
+    ) FROM (
+        SELECT rate_ms * interval '1 millisecond' AS per FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by
+        ORDER BY queued_at, id LIMIT 1
+    ) AS first
+)), (SELECT now FROM clock) FROM lines WHERE by IS NOT NULL
+"""  # noqa: S608  # made of constants
+
+
+async def next_room(ask: Ask) -> timedelta | None:
+    """How long until the first of the rates that jobs wait for has more room."""
+    [(at, now)] = await ask(NEXT_ROOM)
+    return None if at is None else max(at - now, timedelta(0))
+
+
+# What a claim is about to clear away is left to it, so that nobody waits for the other crosswise.
+FORGET = f"""
+DELETE FROM windlass_rates WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM windlass_rates WHERE at <= statement_timestamp() - interval '{LONGEST.days} days'
+    FOR UPDATE SKIP LOCKED
+))
+"""  # noqa: S608  # made of constants
