@@ -2,6 +2,7 @@
 
 from windlass.app import Windlass
 from windlass.client.calls import Bound, JobFunction
+from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.handle import Handle
 from windlass.client.locks import Lock
 from windlass.core.context import Ctx
@@ -49,12 +50,14 @@ __all__ = [
     "DuplicateJob",
     "Entry",
     "Error",
+    "Explanation",
     "Handle",
     "Handler",
     "HandlerError",
     "HandlerExists",
     "HandlerNotFound",
     "Happened",
+    "Holder",
     "Job",
     "JobError",
     "JobFailed",
@@ -83,6 +86,7 @@ __all__ = [
     "StoreUnavailable",
     "TransactionRefused",
     "Unique",
+    "Why",
     "Windlass",
     "WindlassError",
     "cron",

@@ -18,10 +18,10 @@ SOURCE = ROOT / "src" / "windlass"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
-Bound Cancel Cron Ctx DuplicateJob Entry Error Handle Handler HandlerError HandlerExists HandlerNotFound Happened Job
-JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost Limit Lock LockHeld LockLost MoveRefused PayloadInvalid
-Progress QueueFull Reject Retention Retry ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError
-StoreUnavailable TransactionRefused Unique Windlass WindlassError cron
+Bound Cancel Cron Ctx DuplicateJob Entry Error Explanation Handle Handler HandlerError HandlerExists HandlerNotFound
+Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost Limit Lock LockHeld LockLost
+MoveRefused PayloadInvalid Progress QueueFull Reject Retention Retry ScheduleNotFound SchemaMismatch SettingsError
+Signal Snooze Status StoreError StoreUnavailable TransactionRefused Unique Why Windlass WindlassError cron
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {

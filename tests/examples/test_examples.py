@@ -34,6 +34,11 @@ PRINTS = {
     ],
     "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],
     "locks": ["site is held", "home: written", "home: written", "home: refused, a later holder was here"],
+    "explain": [
+        "no_worker: No worker is alive: start one with windlass worker MODULE:APP.",
+        "paused since then: True",
+        "limit held by the first: True",
+    ],
     "lineage": [
         "book of ada, about book 7",
         *["  chapter of ada, about book 7"] * 2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
+from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
 from windlass.client.options import as_entity
 from windlass.core.draft import Draft, Options, check_id
@@ -65,6 +66,11 @@ class JobsRoom:
         """How many match, counted up to 100,000."""
         store = await self._client.ready()
         return await store.views.count(_filter(search))
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Why the job is not running, or where it runs: one true sentence, and its facts."""
+        job = await self.get(job_id)
+        return await explained(await self._client.ready(), job)
 
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""
