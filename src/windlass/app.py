@@ -10,6 +10,7 @@ from windlass import settings as reading
 from windlass.blocking import Door
 from windlass.client.calls import Bound, JobFunction
 from windlass.client.client import Client
+from windlass.client.dead_letters import DeadLettersRoom
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.options import Asked, lay_over
@@ -85,6 +86,7 @@ class Windlass:
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
         self.client = Client(self.store, self.registry, self.hub, self.defaults)
         self.jobs = JobsRoom(self.client)
+        self.dead_letters = DeadLettersRoom(self.client, self.jobs)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None

@@ -16,8 +16,10 @@ from windlass.core.status import Status
 from windlass.observability.plain import short
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from windlass.cli.output import Screen
     from windlass.core.job import Job
     from windlass.stores.contract import Page, WorkerInfo
 
@@ -112,12 +114,15 @@ def _show_page(desk: Desk, page: Page, total: str) -> None:
     if not page.jobs:
         screen.say("no jobs match")
         return
-    screen.table(
-        ("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in page.jobs]
-    )
+    show_jobs(screen, page.jobs)
     screen.say(
         f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else "")
     )
+
+
+def show_jobs(screen: Screen, found: Sequence[Job]) -> None:
+    """A table of jobs."""
+    screen.table(("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in found])
 
 
 def _row(one: Job) -> tuple[object, ...]:
