@@ -1,8 +1,13 @@
 """windlass: durable background jobs on the database you already have."""
 
 from windlass.app import Windlass
+<<<<<<< HEAD
 from windlass.client.calls import JobFunction
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
+=======
+from windlass.client.calls import Bound, JobFunction
+from windlass.client.explaining import Explanation, Holder, Why
+>>>>>>> ad7e70f96ddd25925a4969f7b6c97306290e856a
 from windlass.client.handle import Handle
 from windlass.client.locks import Lock
 from windlass.core.ageing import Ageing
@@ -53,15 +58,20 @@ __all__ = [
     "DuplicateJob",
     "Entry",
     "Error",
+<<<<<<< HEAD
     "Flow",
     "FlowHandle",
     "Group",
+=======
+    "Explanation",
+>>>>>>> ad7e70f96ddd25925a4969f7b6c97306290e856a
     "Handle",
     "Handler",
     "HandlerError",
     "HandlerExists",
     "HandlerNotFound",
     "Happened",
+    "Holder",
     "Job",
     "JobError",
     "JobFailed",
@@ -91,6 +101,7 @@ __all__ = [
     "StoreUnavailable",
     "TransactionRefused",
     "Unique",
+    "Why",
     "Windlass",
     "WindlassError",
     "cron",

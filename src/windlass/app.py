@@ -11,6 +11,7 @@ from windlass.blocking import Door
 from windlass.client import flows
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
+from windlass.client.dead_letters import DeadLettersRoom
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.options import Asked, lay_over
@@ -91,6 +92,7 @@ class Windlass:
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
         self.client = Client(self.store, self.registry, self.hub, self.defaults)
         self.jobs = JobsRoom(self.client)
+        self.dead_letters = DeadLettersRoom(self.client, self.jobs)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None

@@ -18,10 +18,11 @@ SOURCE = ROOT / "src" / "windlass"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
-Ageing Bound Cancel Cron Ctx DuplicateJob Entry Error Flow FlowHandle Group Handle Handler HandlerError HandlerExists
-HandlerNotFound Happened Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost Limit Lock LockHeld
-LockLost MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry ScheduleNotFound SchemaMismatch
-SettingsError Signal Snooze Status StoreError StoreUnavailable TransactionRefused Unique Windlass WindlassError cron
+Ageing Bound Cancel Cron Ctx DuplicateJob Entry Error Explanation Flow FlowHandle Group Handle Handler HandlerError
+HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost
+Limit Lock LockHeld LockLost MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry
+ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError StoreUnavailable TransactionRefused
+Unique Why Windlass WindlassError cron
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {

@@ -25,7 +25,8 @@ def reason(shop: Shop, job_id: str) -> str:
     told = shop.call("explain", job_id, "--json").fact
     sentence = shop.ok("explain", job_id)
     assert sentence.endswith(".")
-    assert set(told) == {"id", "status", "why", "sentence", "holders"}
+    assert set(told) == {*("id", "status", "why", "sentence", "since", "until", "worker", "holders", "ahead", "exact")}
+    assert told["sentence"].partition(" ")[0] == sentence.partition(" ")[0]
     why: str = told["why"]
     return why
 

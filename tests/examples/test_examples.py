@@ -36,6 +36,19 @@ PRINTS = {
     "rates": ["12 calls took a second or more: True", "bob was served as number 2"],
     "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],
     "locks": ["site is held", "home: written", "home: written", "home: refused, a later holder was here"],
+    "dead_letters": [
+        "3 x LookupError in charge: order -3 is gone",
+        "would replay 3",
+        "replayed as a new job: True, again: False",
+        "charged 3",
+        "2 replayed, skipped: {}",
+        "3 discarded",
+    ],
+    "explain": [
+        "no_worker: No worker is alive: start one with windlass worker MODULE:APP.",
+        "paused since then: True",
+        "limit held by the first: True",
+    ],
     "lineage": [
         "book of ada, about book 7",
         *["  chapter of ada, about book 7"] * 2,

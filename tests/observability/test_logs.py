@@ -43,6 +43,7 @@ def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
 
 ALL: list[events.Event] = [
     events.JobEnqueued("j1", "send", "mail", created=False),
+    events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),
     ended(Status.SUCCEEDED, Happened.SUCCEEDED),
     events.ResultRefused(JOB, Transition(id="j1", token=1, to=Status.SUCCEEDED, happened=Happened.SUCCEEDED)),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from windlass.cli.desk import Desk, Globals, globals_of, refuse_missing, run_async, the_app
-from windlass.cli.looking import is_alive
 from windlass.cli.output import FAILURE, STYLES, Screen, Stop
 from windlass.cli.words import milliseconds, plural, span
+from windlass.client.presence import is_alive
 from windlass.core.errors import WindlassError
 from windlass.core.status import Status
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import entry_facts, job_facts, ms, worker_facts
 from windlass.cli.timeline import show_job
 from windlass.cli.words import clock, count, milliseconds, plural, span
+from windlass.client.presence import is_alive, silence
 from windlass.core.status import Status
 from windlass.observability.plain import short
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from windlass.cli.output import Screen
     from windlass.core.job import Job
     from windlass.stores.contract import Page, WorkerInfo
-
-SILENT = timedelta(seconds=45)
-"""a worker that has not beaten for so long is presumed dead: four of its default heartbeats and some"""
 
 
 def jobs(
@@ -95,23 +93,6 @@ def workers(ctx: typer.Context) -> None:
     at_desk(ctx, work)
 
 
-def is_alive(worker: WorkerInfo, now: datetime) -> bool:
-    """Whether it has beaten lately."""
-    quiet = silence(worker, now)
-    return quiet is not None and quiet < SILENT
-
-
-def silence(worker: WorkerInfo, now: datetime) -> timedelta | None:
-    """How long it has not beaten."""
-    return None if worker.beat_at is None else max(timedelta(0), now - worker.beat_at)
-
-
-async def live_workers(desk: Desk) -> Sequence[WorkerInfo]:
-    """The workers that have beaten lately and are not stopping."""
-    now = await desk.store.now()
-    return [one for one in await desk.store.workers.list() if is_alive(one, now) and not one.stopping]
-
-
 def _worker_row(one: WorkerInfo, now: datetime) -> tuple[object, ...]:
     state = "dead?" if not is_alive(one, now) else "stopping" if one.stopping else "working"
     return (
@@ -133,12 +114,15 @@ def _show_page(desk: Desk, page: Page, total: str) -> None:
     if not page.jobs:
         screen.say("no jobs match")
         return
-    screen.table(
-        ("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in page.jobs]
-    )
+    show_jobs(screen, page.jobs)
     screen.say(
         f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else "")
     )
+
+
+def show_jobs(screen: Screen, found: Sequence[Job]) -> None:
+    """A table of jobs."""
+    screen.table(("id", "type", "status", "queue", "tries", "created", "ran", "about"), [_row(one) for one in found])
 
 
 def _row(one: Job) -> tuple[object, ...]:

@@ -114,12 +114,7 @@ def delete(
 
 
 def _operate(ctx: typer.Context, bulk: Bulk) -> None:
-    by_filter = bool(bulk.wanted) or bulk.everything
-    if bool(bulk.ids) == by_filter:
-        raise Stop(
-            USAGE, f"which jobs? Give ids, or a filter such as --status failed, or --all: windlass {bulk.action} …"
-        )
-    ids = [check_id(one) for one in bulk.ids]
+    ids = chosen(bulk.ids, f"windlass {bulk.action}", by_filter=bool(bulk.wanted) or bulk.everything)
 
     async def work(desk: Desk) -> int:
         return await (_by_id(desk, bulk, ids) if ids else _by_filter(desk, bulk))
@@ -127,6 +122,13 @@ def _operate(ctx: typer.Context, bulk: Bulk) -> None:
     code = at_desk(ctx, work)
     if code != OK:
         raise Stop(code)
+
+
+def chosen(ids: Sequence[str], command: str, *, by_filter: bool, such: str = "--status failed") -> list[str]:
+    """The ids given, checked; none where a filter says which jobs. One of the two must be given, not both."""
+    if bool(ids) == by_filter:
+        raise Stop(USAGE, f"which jobs? Give ids, or a filter such as {such}, or --all: {command} …")
+    return [check_id(one) for one in ids]
 
 
 async def _by_id(desk: Desk, bulk: Bulk, ids: Sequence[str]) -> int:
@@ -150,7 +152,7 @@ async def _by_filter(desk: Desk, bulk: Bulk) -> int:
         if desk.screen.as_json:
             desk.screen.fact(_summary(bulk.action, Counter()))
         return OK
-    _confirm(bulk, f"{count(total)} {'job' if total.n == 1 else 'jobs'}")
+    confirm(f"{bulk.action} {count(total)} {'job' if total.n == 1 else 'jobs'}", yes=bulk.yes)
     tally: Counter[str] = Counter()
     with desk.screen.bar(f"{bulk.action} {count(total)} jobs") as bar:
         async for page in _pages(desk, bulk.wanted):
@@ -180,10 +182,10 @@ async def _pages(desk: Desk, wanted: Search) -> AsyncIterator[list[str]]:
         after = page.next
 
 
-def _confirm(bulk: Bulk, how_many: str) -> None:
-    if bulk.yes:
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is done to many; where nobody can be asked it must have been said before."""
+    if yes:
         return
-    question = f"{bulk.action} {how_many}"
     if not sys.stdin.isatty():
         raise Stop(REFUSED, f"this would {question}: add --yes to do it")
     if not typer.confirm(f"{question}?", err=True):

@@ -10,9 +10,9 @@ import typer
 
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import schedule_facts
-from windlass.cli.looking import live_workers
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
 from windlass.cli.words import clock
+from windlass.client.presence import live_workers
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,7 +71,7 @@ async def _do(desk: Desk, deed: Deed, name: str) -> None:
 
 async def _show(desk: Desk, names: set[str]) -> None:
     found = [one for one in await desk.app.schedules.list() if one.name in names]
-    handled = {name for worker in await live_workers(desk) for name in worker.types}
+    handled = {name for worker in await live_workers(desk.store) for name in worker.types}
     rows: list[tuple[object, ...]] = []
     for one in found:
         ticks = await desk.store.schedules.ticks(one.name)

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
+from windlass.core.wording import clock, milliseconds, plural, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windlass.stores.contract import Count
 
+__all__ = [
+    "clock",
+    "count",
+    "duration",
+    "entity",
+    "instant",
+    "maybe_duration",
+    "milliseconds",
+    "plural",
+    "queues",
+    "rate",
+    "size",
+    "span",
+    "value",
+]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _LONGEST = timedelta(days=36_500)
@@ -78,46 +94,24 @@ def value(text: str) -> Any:
         return text
 
 
-def span(seconds: float | timedelta | None) -> str:
-    """A duration for people: `12 ms`, `0.8 s`, `4 m 3 s`, `2 h 5 m`, `3 d 4 h`."""
-    if seconds is None:
-        return "–"
-    total = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
-    if total < 0:
-        return f"-{span(-total)}"
-    if total < 0.1:
-        return f"{total * 1000:.0f} ms"
-    if total < 60:
-        return f"{total:.1f} s"
-    whole = int(total)
-    for unit, size, below, smaller in (("m", 60, 3600, "s"), ("h", 3600, 86400, "m"), ("d", 86400, None, "h")):
-        if below is None or whole < below:
-            rest = whole % size // {"s": 1, "m": 60, "h": 3600}[smaller]
-            return f"{whole // size} {unit} {rest} {smaller}"
-    return f"{total:.0f} s"
-
-
-def milliseconds(ms: float | None) -> str:
-    """The same from milliseconds."""
-    return "–" if ms is None else span(ms / 1000)
-
-
-def clock(at: datetime | None) -> str:
-    """An instant in UTC, to the second."""
-    return "–" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def count(n: Count) -> str:
     """A number with thousands apart, and a plus where counting stopped."""
     return f"{n.n:,}" + ("" if n.exact else "+")
+
+
+def rate(text: str, of: str) -> float:
+    """`10/s`, `600/m`, `5/h`; a bare number is by the second. How many in a second."""
+    number, slash, unit = text.partition("/")
+    if (
+        not (found := re.fullmatch(r"\d+(?:\.\d+)?", number))
+        or (slash and unit not in ("s", "m", "h"))
+        or float(number) == 0
+    ):
+        raise SettingsError(f"{of} is {text[:40]!r}: expected a rate such as 10/s, 600/m or 5/h")
+    return float(found[0]) / _UNITS[unit or "s"]
 
 
 def size(text: str) -> str:
     """How large a text is in the store."""
     n = len(text.encode("utf-8", "surrogatepass"))
     return f"{n} B" if n < 10_000 else f"{n / 1024:.1f} KiB"
-
-
-def plural(n: int, word: str) -> str:
-    """`1 job`, `2 jobs`."""
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"

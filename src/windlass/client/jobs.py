@@ -5,16 +5,18 @@ from __future__ import annotations
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
+from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
 from windlass.client.options import as_entity
-from windlass.core.draft import Draft, Options, check_id
+from windlass.client.replaying import replay
+from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
 from windlass.core.keys import shown
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from windlass.client.client import Client
     from windlass.core.history import Entry
@@ -68,6 +70,11 @@ class JobsRoom:
         store = await self._client.ready()
         return await store.views.count(_filter(search))
 
+    async def explain(self, job_id: str) -> Explanation:
+        """Why the job is not running, or where it runs: one true sentence, and its facts."""
+        job = await self.get(job_id)
+        return await explained(await self._client.ready(), job)
+
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""
         store = await self._client.ready()
@@ -104,7 +111,7 @@ class JobsRoom:
         return found if root is None else [root, *found]
 
     async def _in_order(self, most: int, search: Search) -> list[Job]:
-        check_most(most)
+        check_count(most, "most")
         found: list[Job] = []
         async with aclosing(self.each(**search)) as jobs:
             async for job in jobs:
@@ -132,22 +139,15 @@ class JobsRoom:
         """Remove a job that is not processing, with its history."""
         await self._operate(job_id, Action.DELETE, actor, reason, "deleted")
 
-    async def replay(self, job_id: str) -> Handle[Any]:
-        """Enqueue a finished job's work again as a new job that names the old one, under the same keys and limit."""
-        job = await self.get(job_id)
-        if not job.status.finished:
-            raise MoveRefused(job.id, job.status, "replayed")
-        draft = Draft(
-            id=self._client.ids(),
-            type=job.type,
-            payload_json=job.payload_json,
-            options=_again(job),
-            unique_queued=job.unique_queued,
-            unique_running=job.unique_running,
-            limit_key=job.limit_key,
-            limit=job.limit,
-        )
-        return await self._client.enqueue(draft, None)
+    async def replay(self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None) -> Handle[Any]:
+        """Enqueue a finished job's work again as a new job that names the old one, under the same keys and limit.
+
+        `payload` stands in place of its own, `edit` in place of some members of it. Replaying the same ending again
+        gives the job that the first replay made, `created=False`; to do it once more, replay that one.
+        """
+        draft = replay(self._client, await self.get(job_id), payload=payload, edit=edit)
+        known = draft.type in self._client.registry
+        return await self._client.enqueue(draft, self._client.registry.get(draft.type).codec if known else None)
 
     async def _operate(self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str) -> Answer:
         store = await self._client.ready()
@@ -161,28 +161,10 @@ class JobsRoom:
         return answer
 
 
-def check_most(most: int) -> None:
-    """Refuse a bound that bounds nothing."""
-    if isinstance(most, bool) or not isinstance(cast("object", most), int) or most < 1:
-        raise SettingsError(f"most is {shown(most)}: expected a whole number from 1")
-
-
-def _again(job: Job) -> Options:
-    return Options(
-        queue=job.queue,
-        priority=job.priority,
-        max_attempts=job.max_attempts,
-        max_crashes=job.max_crashes,
-        timeout=job.timeout,
-        replay_of=job.id,
-        parent_id=job.parent_id,
-        correlation_id=job.correlation_id,
-        user_id=job.user_id,
-        entity_name=job.entity_name,
-        entity_id=job.entity_id,
-        tags=job.tags,
-        metadata_json=job.metadata_json,
-    )
+def check_count(value: int, of: str) -> None:
+    """Refuse what is no number of things."""
+    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < 1:
+        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from 1")
 
 
 def _filter(search: Search) -> Filter:

@@ -24,6 +24,16 @@ class JobEnqueued:
 
 
 @dataclass(frozen=True, slots=True)
+class JobDiscarded:
+    """A dead letter was deleted, and its history with it: what is left of it is this."""
+
+    id: str
+    type: str
+    actor: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class JobStarted:
     """A claimed job is about to run."""
 
@@ -134,6 +144,7 @@ class StoreRecovered:
 
 Event: TypeAlias = (
     JobEnqueued
+    | JobDiscarded
     | JobStarted
     | JobEnded
     | ResultRefused

@@ -122,6 +122,10 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
         case events.JobEnqueued():
             facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
             return "enqueued", facts, f"{event.type} {event.id}" + ("" if event.created else " (was there already)")
+        case events.JobDiscarded():
+            facts = {"job": event.id, "type": event.type, "actor": event.actor, "reason": event.reason}
+            why = "" if event.reason is None else f": {short(event.reason, _LONGEST)}"
+            return "discarded", facts, f"{event.type} {event.id} by {short(event.actor, _LONGEST)}{why}"
         case events.JobStarted():
             return (
                 "started",

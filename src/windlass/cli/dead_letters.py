@@ -1,0 +1,291 @@
+"""`dead`, `replay` and `discard`: failed jobs by what went wrong, done again, or thrown away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windlass.cli import filters
+from windlass.cli.desk import Desk, at_desk
+from windlass.cli.enqueueing import read_payload
+from windlass.cli.facts import at, job_facts, ms
+from windlass.cli.looking import show_jobs
+from windlass.cli.operating import ACTOR, AllOption, IdsArgument, ReasonOption, YesOption, chosen, confirm
+from windlass.cli.output import OK, USAGE, Stop, exit_code
+from windlass.cli.words import clock, plural, rate, span
+from windlass.core.errors import JobError, SettingsError
+from windlass.observability.plain import short
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from windlass.client.dead_letters import DeadGroup, DeadGroups, DeadSearch, Replayed
+    from windlass.client.jobs import Search
+
+FingerprintOption = Annotated[
+    str | None, typer.Option("--fingerprint", "-f", metavar="X", help="Those that failed so; see windlass dead.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many, newest first.", min=1)]
+_SUCH = "--fingerprint X or --type send"
+
+
+def dead(
+    ctx: typer.Context,
+    fingerprint: FingerprintOption = None,
+    type: filters.TypeOption = None,
+    queue: filters.QueueOption = None,
+    user: filters.UserOption = None,
+    about: filters.EntityOption = None,
+    correlation: filters.CorrelationOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many jobs of a fingerprint.", min=1)] = 50,
+    most: Annotated[int, typer.Option(help="Look at so many of the newest failed jobs.", min=1)] = 10_000,
+) -> None:
+    """Show what went wrong: failed jobs in groups of one kind of failure, or the jobs of one such group.
+
+    For instance:
+
+      windlass dead --queue mail
+
+      windlass dead --fingerprint 3f9c1d20ab47
+    """
+    wanted = _wanted(
+        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
+    )
+
+    async def work(desk: Desk) -> None:
+        if fingerprint is None:
+            _show_groups(desk, await desk.app.dead_letters.groups(most=most, **wanted))
+            return
+        found = await desk.app.dead_letters.find(limit=limit, most=most, **wanted)
+        if desk.screen.as_json:
+            for one in found.jobs:
+                desk.screen.fact({**job_facts(one), "fingerprint": fingerprint})
+        elif not found.jobs:
+            desk.screen.say(f"no failed job among {plural(found.looked_at, 'job')} looked at has this fingerprint")
+        else:
+            show_jobs(desk.screen, found.jobs)
+            more = "" if found.complete else "; there are more"
+            desk.screen.say(
+                f"{plural(len(found.jobs), 'job')}{more}; windlass job ID --traceback shows where it failed"
+            )
+
+    at_desk(ctx, work)
+
+
+def replay(
+    ctx: typer.Context,
+    ids: IdsArgument = None,
+    fingerprint: FingerprintOption = None,
+    type: filters.TypeOption = None,
+    queue: filters.QueueOption = None,
+    user: filters.UserOption = None,
+    about: filters.EntityOption = None,
+    correlation: filters.CorrelationOption = None,
+    everything: AllOption = False,
+    at_rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N/s", help="At most so many by s, m or h: the others wait.")
+    ] = None,
+    limit: LimitOption = None,
+    payload: Annotated[
+        str | None, typer.Option("--payload", metavar="JSON | @FILE | -", help="Another payload; with ids only.")
+    ] = None,
+    edit: Annotated[list[str] | None, typer.Option("--edit", metavar="KEY=VALUE", help="Change a member.")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Do the work of failed jobs again as new jobs. Replaying the same failure twice is replaying it once.
+
+    Jobs given by id may have ended in any way. With --app, a payload is checked against its handler.
+
+    For instance:
+
+      windlass replay --fingerprint 3f9c1d20ab47 --rate 10/s --dry-run
+
+      windlass replay 0190a3c4-5d6e-7f80-9123-456789abcdef --edit order_id=42 --app shop:app
+    """
+    wanted = _wanted(
+        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
+    )
+    named = chosen(ids or [], "windlass replay", by_filter=bool(wanted) or everything, such=_SUCH)
+    if named and (dry_run or at_rate is not None or limit is not None):
+        raise Stop(USAGE, "--dry-run, --rate and --limit go with a filter, not with ids")
+    if payload is not None and not named:
+        raise Stop(USAGE, "--payload goes with ids: to change one member of many payloads use --edit KEY=VALUE")
+    other = None if payload is None else _document(payload)
+    members = read_payload(edit) if edit else None
+    pace = None if at_rate is None else rate(at_rate, "--rate")
+
+    async def one(desk: Desk, job_id: str) -> None:
+        handle = await desk.app.jobs.replay(job_id, other, edit=members)
+        if desk.screen.as_json:
+            desk.screen.fact({"id": job_id, "replay": handle.id, "created": handle.created})
+        else:
+            desk.screen.say(
+                f"{job_id}  {'replayed' if handle.created else 'not replayed, it was before or its key is held'}"
+                f": job {handle.id}"
+            )
+
+    async def many(desk: Desk) -> None:
+        letters = desk.app.dead_letters
+        told = await letters.replay_all(dry_run=True, limit=limit, everything=everything, **wanted)
+        if told.matched and not dry_run:
+            confirm(f"replay {plural(told.matched, 'failed job')}", yes=yes)
+            told = await letters.replay_all(rate=pace, limit=limit, edit=members, everything=everything, **wanted)
+        _show_replayed(desk, replace(told, dry_run=dry_run))
+
+    _run(ctx, named, one, many)
+
+
+def discard(
+    ctx: typer.Context,
+    ids: IdsArgument = None,
+    fingerprint: FingerprintOption = None,
+    type: filters.TypeOption = None,
+    queue: filters.QueueOption = None,
+    user: filters.UserOption = None,
+    about: filters.EntityOption = None,
+    correlation: filters.CorrelationOption = None,
+    everything: AllOption = False,
+    limit: LimitOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+) -> None:
+    """Delete failed jobs with their history. This cannot be undone.
+
+    Example: windlass discard --fingerprint 3f9c1d20ab47 --reason "orders of a test"
+    """
+    wanted = _wanted(
+        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
+    )
+    named = chosen(ids or [], "windlass discard", by_filter=bool(wanted) or everything, such=_SUCH)
+    if named and (dry_run or limit is not None):
+        raise Stop(USAGE, "--dry-run and --limit go with a filter, not with ids")
+
+    async def one(desk: Desk, job_id: str) -> None:
+        await desk.app.dead_letters.discard(job_id, actor=ACTOR, reason=reason)
+        if desk.screen.as_json:
+            desk.screen.fact({"id": job_id, "discarded": True})
+        else:
+            desk.screen.say(f"{job_id}  discarded")
+
+    async def many(desk: Desk) -> None:
+        letters = desk.app.dead_letters
+        told = await letters.discard_all(dry_run=True, limit=limit, everything=everything, **wanted)
+        if told.matched and not dry_run:
+            confirm(f"discard {plural(told.matched, 'failed job')}", yes=yes)
+            told = await letters.discard_all(actor=ACTOR, reason=reason, limit=limit, everything=everything, **wanted)
+        if desk.screen.as_json:
+            facts = {"matched": told.matched, "discarded": told.discarded, "left": told.left}
+            desk.screen.fact({**facts, "dry_run": dry_run})
+        elif not told.matched:
+            desk.screen.say("no failed jobs match")
+        elif dry_run:
+            desk.screen.line(f"{plural(told.matched, 'failed job')} would be discarded")
+        else:
+            left = f"; {told.left:,} left: no longer failed" if told.left else ""
+            desk.screen.line(f"{plural(told.discarded, 'job')} discarded{left}")
+
+    _run(ctx, named, one, many)
+
+
+def _run(
+    ctx: typer.Context,
+    ids: Sequence[str],
+    one: Callable[[Desk, str], Awaitable[None]],
+    many: Callable[[Desk], Awaitable[None]],
+) -> None:
+    async def work(desk: Desk) -> int:
+        if not ids:
+            await many(desk)
+            return OK
+        codes = [await _tried(desk, one, job_id) for job_id in ids]
+        return max(codes, key=lambda code: (code != OK, -code))
+
+    code = at_desk(ctx, work)
+    if code != OK:
+        raise Stop(code)
+
+
+async def _tried(desk: Desk, one: Callable[[Desk, str], Awaitable[None]], job_id: str) -> int:
+    """One of several: what is wrong with it keeps nobody from the others."""
+    try:
+        await one(desk, job_id)
+    except JobError as error:
+        if desk.screen.as_json:
+            desk.screen.fact({"id": job_id, "error": str(error)})
+        else:
+            desk.screen.line(f"{job_id}  {error}")
+        return exit_code(error)
+    return OK
+
+
+def _wanted(fingerprint: str | None, search: Search) -> DeadSearch:
+    found: DeadSearch = {} if fingerprint is None else {"fingerprint": fingerprint}
+    # Both are checked dictionaries, and what `search` may hold here is all of the other: no status was asked for.
+    found.update(search)  # type: ignore[typeddict-item]  # no status
+    return found
+
+
+def _document(text: str) -> Any:
+    if not text.startswith(("{", "[", "@")) and text != "-":
+        raise SettingsError(f"--payload is {text[:80]!r}: expected a JSON object or list, @FILE or -")
+    return read_payload([text])
+
+
+def _show_groups(desk: Desk, found: DeadGroups) -> None:
+    screen = desk.screen
+    if screen.as_json:
+        for one in found.groups:
+            screen.fact({**_group_facts(one), "looked_at": found.looked_at, "complete": found.complete})
+        return
+    if not found.groups:
+        screen.say("no failed jobs")
+        return
+    heads = ("fingerprint", "jobs", "type", "error", "first seen", "last seen", "newest")
+    screen.table(heads, [_group_row(one) for one in found.groups])
+    beyond = "" if found.complete else "; there are more that were not looked at: see --most"
+    screen.say(f"{plural(found.looked_at, 'failed job')} of {plural(len(found.groups), 'kind')}{beyond}")
+
+
+def _group_row(one: DeadGroup) -> tuple[object, ...]:
+    error = short(f"{one.error}: {one.message}", 60)
+    return one.fingerprint, f"{one.count:,}", one.type, error, clock(one.first_seen), clock(one.last_seen), one.example
+
+
+def _group_facts(one: DeadGroup) -> dict[str, Any]:
+    return {
+        "fingerprint": one.fingerprint,
+        "count": one.count,
+        "type": one.type,
+        "error": {"type": one.error, "message": one.message},
+        "first_seen": at(one.first_seen),
+        "last_seen": at(one.last_seen),
+        "example": one.example,
+    }
+
+
+def _show_replayed(desk: Desk, told: Replayed) -> None:
+    if desk.screen.as_json:
+        desk.screen.fact(
+            {
+                "matched": told.matched,
+                "replayed": told.replayed,
+                "skipped": {why.value: n for why, n in told.skipped.items()},
+                "takes_ms": ms(told.takes),
+                "dry_run": told.dry_run,
+                "ids": list(told.ids),
+            }
+        )
+    elif not told.matched:
+        desk.screen.say("no failed jobs match")
+    elif told.dry_run:
+        desk.screen.line(f"{plural(told.matched, 'failed job')} would be replayed")
+    else:
+        parts = [f"{plural(told.replayed, 'job')} replayed"]
+        parts += [f"the last is due in {span(told.takes)}"] * bool(told.takes)
+        parts += [f"{n:,} skipped: {why.value.replace('_', ' ')}" for why, n in sorted(told.skipped.items())]
+        desk.screen.line("; ".join(parts))

@@ -1,0 +1,355 @@
+"""`app.dead_letters`: failed jobs by what went wrong, and what to do about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+
+from windlass.client.jobs import MOST_AT_ONCE, PAGE, Search, check_count
+from windlass.client.replaying import replay
+from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
+from windlass.core.events import JobDiscarded
+from windlass.core.fingerprint import fingerprint, is_fingerprint
+from windlass.core.keys import shown
+from windlass.core.status import Status
+from windlass.stores.contract import Action, Created, Duplicate, Full, Operated, Order
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from datetime import datetime
+
+    from windlass.client.client import Client
+    from windlass.client.handle import Handle
+    from windlass.client.jobs import JobsRoom
+    from windlass.core.draft import Draft
+    from windlass.core.job import Job
+    from windlass.stores.contract import Inserted
+
+
+class DeadSearch(TypedDict, total=False):
+    """Which failed jobs; every field given must match."""
+
+    fingerprint: str | None
+    type: str | None
+    queue: str | None
+    user: str | None
+    entity: tuple[str, str | int] | None
+    correlation: str | None
+    schedule: str | None
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroup:
+    """Failed jobs of one fingerprint."""
+
+    fingerprint: str
+    type: str
+    error: str
+    """the type of the error"""
+    message: str
+    """of the newest"""
+    count: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    example: str
+    """the id of the newest"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroups:
+    """The groups, largest first, of so many jobs looked at; `complete` when those were all."""
+
+    groups: tuple[DeadGroup, ...]
+    looked_at: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadJobs:
+    """Failed jobs, newest first, among so many looked at; `complete` when there are no others."""
+
+    jobs: tuple[Job, ...]
+    looked_at: int
+    complete: bool
+
+
+class Skipped(StrEnum):
+    """Why a job that matched was not replayed."""
+
+    ALREADY_REPLAYED = "already_replayed"
+    """this very failure was replayed before"""
+    KEY_HELD = "key_held"
+    """another job holds its unique key"""
+    QUEUE_FULL = "queue_full"
+    PAYLOAD_INVALID = "payload_invalid"
+    """as edited, its payload does not fit"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What became of a replay of many."""
+
+    matched: int
+    replayed: int
+    skipped: Mapping[Skipped, int] = field(default_factory=dict[Skipped, int])
+    ids: tuple[str, ...] = ()
+    """the new jobs"""
+    takes: timedelta = timedelta(0)
+    """how long after the first the last one is due, at the rate asked for"""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discarded:
+    """What became of an order to discard many."""
+
+    matched: int
+    discarded: int
+    left: int
+    """those that were no longer there, or no longer failed, when their turn came"""
+    dry_run: bool = False
+
+
+class DeadLettersRoom:
+    """Failed jobs are dead letters: kept for someone to look at, to replay or to discard."""
+
+    def __init__(self, client: Client, jobs: JobsRoom) -> None:
+        self._client, self._jobs = client, jobs
+
+    async def groups(self, *, most: int = MOST_AT_ONCE, **search: Unpack[DeadSearch]) -> DeadGroups:
+        """What went wrong, by fingerprint, among the newest `most` failed jobs that match."""
+        check_count(most, "most")
+        found: dict[str, DeadGroup] = {}
+        looked_at, complete = 0, True
+        async with aclosing(self._each(search)) as jobs:
+            async for job, print_ in jobs:
+                if looked_at >= most:
+                    complete = False
+                    break
+                looked_at += 1
+                found[print_] = _with(found.get(print_), job, print_)
+        ordered = sorted(found.values(), key=lambda one: (-one.count, one.fingerprint))
+        wanted = search.get("fingerprint")
+        groups = tuple(one for one in ordered if wanted is None or one.fingerprint == wanted)
+        return DeadGroups(groups=groups, looked_at=looked_at, complete=complete)
+
+    async def find(self, *, limit: int = 50, most: int = MOST_AT_ONCE, **search: Unpack[DeadSearch]) -> DeadJobs:
+        """The newest failed jobs that match, at most `limit`, among the newest `most`."""
+        check_count(most, "most")
+        check_count(limit, "limit")
+        found: list[Job] = []
+        looked_at, complete = 0, True
+        async with aclosing(self._each(search)) as jobs:
+            async for job, print_ in jobs:
+                if looked_at >= most or len(found) >= limit:
+                    complete = False
+                    break
+                looked_at += 1
+                if search.get("fingerprint") in (None, print_):
+                    found.append(job)
+        return DeadJobs(jobs=tuple(found), looked_at=looked_at, complete=complete)
+
+    async def replay(self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None) -> Handle[Any]:
+        """Do a failed job's work again as a new job: with its payload, with another, or with some members changed.
+
+        A payload that is given is checked against the handler where that is known here. Replaying the same failure
+        again gives the job that is already there, `created=False`.
+        """
+        return await self._jobs.replay(await self._dead(job_id, "replayed"), payload, edit=edit)
+
+    async def replay_all(
+        self,
+        *,
+        rate: float | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        edit: Mapping[str, Any] | None = None,
+        everything: bool = False,
+        **search: Unpack[DeadSearch],
+    ) -> Replayed:
+        """Replay the failed jobs that match, newest first, at most `limit`, at most `rate` by the second.
+
+        The rate is kept by delays: this returns as soon as all are enqueued. Without any filter it needs `everything`.
+        """
+        _check_rate(rate)
+        _check_wanted(search, everything=everything)
+        run = _Replaying(self._client, rate, edit)
+        async with aclosing(self._batches(search, limit)) as batches:
+            async for batch in batches:
+                run.matched += len(batch)
+                if not dry_run:
+                    await run.take(batch)
+        return replace(run.report(), dry_run=dry_run)
+
+    async def discard(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
+        """Delete a failed job with its history; announced with who did it and why."""
+        job = await self._jobs.get(await self._dead(job_id, "discarded"))
+        await self._jobs.delete(job.id, actor=actor, reason=reason)
+        self._tell(job, actor, reason)
+
+    async def discard_all(
+        self,
+        *,
+        actor: str = "operator",
+        reason: str | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        everything: bool = False,
+        **search: Unpack[DeadSearch],
+    ) -> Discarded:
+        """Delete failed jobs that match, newest first, at most `limit`. Without any filter it needs `everything`."""
+        _check_wanted(search, everything=everything)
+        matched, done = 0, 0
+        async with aclosing(self._batches(search, limit)) as batches:
+            async for batch in batches:
+                matched += len(batch)
+                if not dry_run:
+                    done += await self._delete(batch, actor, reason)
+        return Discarded(matched=matched, discarded=done, left=0 if dry_run else matched - done, dry_run=dry_run)
+
+    async def _delete(self, batch: Sequence[Job], actor: str, reason: str | None) -> int:
+        store = await self._client.ready()
+        # Looked at once more: since its page was read, somebody may have queued one of them again.
+        fresh = await store.views.get([one.id for one in batch])
+        still = [one for one in fresh if one is not None and one.status is Status.FAILED]
+        orders = [Order(id=one.id, action=Action.DELETE, actor=actor, reason=reason) for one in still]
+        answers = await store.jobs.operate(orders)
+        gone = [one for one, answer in zip(still, answers, strict=True) if answer.verdict is Operated.DONE]
+        for one in gone:
+            self._tell(one, actor, reason)
+        return len(gone)
+
+    def _tell(self, job: Job, actor: str, reason: str | None) -> None:
+        self._client.hub.tell(JobDiscarded(job.id, job.type, actor, reason))
+
+    async def _dead(self, job_id: str, wanted: str) -> str:
+        job = await self._jobs.get(job_id)
+        if job.status is not Status.FAILED:
+            raise MoveRefused(job.id, job.status, wanted)
+        return job.id
+
+    async def _batches(self, search: DeadSearch, limit: int | None) -> AsyncGenerator[list[Job], None]:
+        if limit is not None:
+            check_count(limit, "limit")
+        batch: list[Job] = []
+        taken = 0
+        async with aclosing(self._each(search)) as jobs:
+            async for job, print_ in jobs:
+                if search.get("fingerprint") not in (None, print_):
+                    continue
+                batch.append(job)
+                taken += 1
+                if len(batch) >= PAGE:
+                    yield batch
+                    batch = []
+                if limit is not None and taken >= limit:
+                    break
+        if batch:
+            yield batch
+
+    async def _each(self, search: DeadSearch) -> AsyncGenerator[tuple[Job, str], None]:
+        """Failed jobs that match but for the fingerprint, newest first, each with its own."""
+        wanted = search.get("fingerprint")
+        if wanted is not None and not is_fingerprint(wanted):
+            raise SettingsError(
+                f"fingerprint is {shown(wanted)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
+                ' "windlass dead" show them'
+            )
+        plain = cast("Search", {name: value for name, value in search.items() if name != "fingerprint"})
+        plain["status"] = Status.FAILED
+        async with aclosing(self._jobs.each(**plain)) as jobs:
+            async for job in jobs:
+                yield job, fingerprint(job.type, job.error)
+
+
+class _Replaying:
+    """One replay of many, batch by batch."""
+
+    def __init__(self, client: Client, rate: float | None, edit: Mapping[str, Any] | None) -> None:
+        self._client, self._rate, self._edit = client, rate, edit
+        self.matched = 0
+        self._ids: list[str] = []
+        self._skipped: Counter[Skipped] = Counter()
+        self._last = timedelta(0)
+
+    async def take(self, batch: Sequence[Job]) -> None:
+        """Enqueue the work of these again."""
+        drafts = self._drafts(batch)
+        store = await self._client.ready()
+        for draft, verdict in zip(drafts, await store.jobs.insert(drafts), strict=True):
+            self._note(draft, verdict)
+
+    def report(self) -> Replayed:
+        """What has become of all."""
+        return Replayed(
+            matched=self.matched,
+            replayed=len(self._ids),
+            skipped=dict(self._skipped),
+            ids=tuple(self._ids),
+            takes=self._last,
+        )
+
+    def _drafts(self, batch: Sequence[Job]) -> list[Draft]:
+        made: list[Draft] = []
+        for job in batch:
+            try:
+                made.append(replay(self._client, job, edit=self._edit, delay=self._delay(len(made))))
+            except PayloadInvalid:
+                self._skipped[Skipped.PAYLOAD_INVALID] += 1
+        return made
+
+    def _delay(self, place: int) -> timedelta | None:
+        before = len(self._ids) + place
+        return timedelta(seconds=before / self._rate) if self._rate is not None and before else None
+
+    def _note(self, draft: Draft, verdict: Inserted) -> None:
+        match verdict:
+            case Full():
+                self._skipped[Skipped.QUEUE_FULL] += 1
+                return
+            case Duplicate() if verdict.key == draft.idempotency_key:
+                self._skipped[Skipped.ALREADY_REPLAYED] += 1
+            case Created():
+                self._ids.append(verdict.id)
+                self._last = max(self._last, draft.options.delay or timedelta(0))
+            case _:
+                self._skipped[Skipped.KEY_HELD] += 1
+        self._client.handle(draft, verdict, None)
+
+
+def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:
+    at = job.finished_at
+    if group is None:
+        return DeadGroup(
+            fingerprint=print_,
+            type=job.type,
+            error="" if job.error is None else job.error.type,
+            message="" if job.error is None else job.error.message,
+            count=1,
+            first_seen=at,
+            last_seen=at,
+            example=job.id,
+        )
+    seen = [one for one in (group.first_seen, group.last_seen, at) if one is not None]
+    return replace(group, count=group.count + 1, first_seen=min(seen, default=None), last_seen=max(seen, default=None))
+
+
+def _check_wanted(search: DeadSearch, *, everything: bool) -> None:
+    if not everything and all(value is None for value in search.values()):
+        raise SettingsError(
+            "no filter was given: name a fingerprint, type, queue, user, entity, correlation, schedule or parent, or"
+            " say everything=True"
+        )
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is None:
+        return
+    fits = not isinstance(rate, bool) and isinstance(cast("object", rate), (int, float))
+    if not fits or not 0.0 < rate < float("inf"):
+        raise SettingsError(f"rate is {shown(rate)}: expected how many by the second, more than 0")

@@ -1,0 +1,39 @@
+"""Wording: figures and instants as people read them, alike in messages, explanations and on screens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+
+def span(seconds: float | timedelta | None) -> str:
+    """A duration for people: `12 ms`, `0.8 s`, `4 m 3 s`, `2 h 5 m`, `3 d 4 h`."""
+    if seconds is None:
+        return "–"
+    total = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if total < 0:
+        return f"-{span(-total)}"
+    if total < 0.1:
+        return f"{total * 1000:.0f} ms"
+    if total < 60:
+        return f"{total:.1f} s"
+    whole = int(total)
+    for unit, size, below, smaller in (("m", 60, 3600, "s"), ("h", 3600, 86400, "m"), ("d", 86400, None, "h")):
+        if below is None or whole < below:
+            rest = whole % size // {"s": 1, "m": 60, "h": 3600}[smaller]
+            return f"{whole // size} {unit} {rest} {smaller}"
+    return f"{total:.0f} s"
+
+
+def milliseconds(ms: float | None) -> str:
+    """The same from milliseconds."""
+    return "–" if ms is None else span(ms / 1000)
+
+
+def clock(at: datetime | None) -> str:
+    """An instant in UTC, to the second."""
+    return "–" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def plural(n: int, word: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
