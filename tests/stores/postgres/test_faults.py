@@ -172,7 +172,7 @@ async def test_only_what_waited_for_the_disk_survives_a_crash(
         async with trial.producing(client, producers=4, pause=0.005, seconds=0):
             await asyncio.sleep(1)
             await kill(faults)
-        found = await client.store.views.get(trial.acknowledged)
+        found = await client.store.views.get(list(trial.acknowledged))
         lost = sum(job is None for job in found)
         tell(f"crash, {'durable' if durable else 'control'}: {len(found)} acknowledged, lost {lost}")
         assert len(found) > 20

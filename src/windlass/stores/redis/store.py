@@ -82,7 +82,10 @@ class RedisStore(Room):
             raise
 
     async def _look(self) -> None:
+        await self.link.locate()
         info = await self.link.command("INFO")
+        if info.get("cluster_enabled"):
+            await self.link.learn()
         version = str(info.get("redis_version", ""))
         if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
             raise StoreError(f"the Redis at {self.address} is {version}, windlass needs 6.2 or newer")
