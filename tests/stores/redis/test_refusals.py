@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from redis import Redis
+from redis.exceptions import BusyLoadingError, RedisError
 
 from tests.contract.invariants import check
 from tests.contract.steps import put, statuses
 from tests.support.drafts import LONG, draft, want
 from tests.support.processes import HOST, Server, free_ports
 from tests.support.servers import start_redis
+from tests.support.until import until
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
 from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
@@ -35,7 +38,7 @@ def at(server: Server, timeout: float = 10) -> Store:
     return store_at(f"{server.url}?timeout={timeout:g}")
 
 
-def tell(server: Server, *words: str) -> Any:
+def tell(server: Server, *words: str | bytes) -> Any:
     driver: Any = Redis  # half of its methods have no types
     with driver.from_url(server.url) as client:
         return client.execute_command(*words)
@@ -108,6 +111,41 @@ async def test_a_killed_redis_has_what_it_acknowledged_when_it_is_back(server: S
     assert await statuses(store, ids) == [Status.SUCCEEDED] * 20 + [Status.QUEUED] * 30
     await check(store)
     await store.close()
+
+
+@pytest.mark.timeout(60)
+async def test_a_redis_that_still_reads_its_file_is_waited_for(server: Server) -> None:
+    store, hasty = at(server), at(server, 0.7)
+    await store.open()
+    await hasty.open()
+    ids = await put(store, *[draft() for _ in range(5)])
+    for n in range(120):  # it answers while it reads, but not before it has read 2 MB more
+        tell(server, "SET", f"big{n}", os.urandom(1 << 19))
+    tell(server, "BGREWRITEAOF")  # or it would read commands, which cannot be slowed down
+    await until(lambda: not tell(server, "INFO", "persistence")["aof_rewrite_in_progress"], "the file to be written")
+    server.kill()
+    [node] = server.nodes
+    node.command = [*node.command, "--key-load-delay", "25000"]  # microseconds
+    starting = asyncio.create_task(asyncio.to_thread(server.restart))
+    await until(lambda: is_loading(server), "it to read its file")
+    with pytest.raises(StoreUnavailable, match="LOADING"):
+        await put(hasty)
+    assert is_loading(server)
+    waiting = asyncio.create_task(store.jobs.claim(want(5)))
+    assert [job.id for job in await waiting] == ids[:5]
+    await starting
+    await store.close()
+    await hasty.close()
+
+
+def is_loading(server: Server) -> bool:
+    try:
+        tell(server, "PING")
+    except BusyLoadingError:
+        return True
+    except (RedisError, OSError):
+        pass
+    return False
 
 
 async def test_nobody_there_is_told_in_time() -> None:

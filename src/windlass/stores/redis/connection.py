@@ -207,7 +207,8 @@ class Link:
             except _DENIED:
                 raise
             except (rd.RedisError, OSError) as error:
-                lost, word = isinstance(error, _LOST), word_of(error)
+                word = word_of(error)
+                lost = isinstance(error, _LOST) and word not in _AGAIN  # for the driver, LOADING is a lost connection
                 if not (lost or word in _AGAIN) or not self._open:
                     raise
                 over = loop.time() >= deadline
