@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import random
 import re
+import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,7 +75,10 @@ def word_of(error: Exception) -> str:
 _PARTS = {
     "enqueue": ("inserting",),
     "insert": ("inserting",),
-    "fire": ("inserting",),
+    "fire": ("inserting", "once"),
+    "operate": ("once",),
+    "drop": ("once",),
+    "keep": ("once",),
     "apply": ("settling",),
     "rescue": ("settling",),
 }
@@ -182,6 +186,11 @@ class Link:
     async def ask(self, name: str, values: Callable[[bool], Sequence[Value]]) -> Answer:
         """The same for a script that has to know whether it is asked again, because an answer was lost."""
         return await self._surely(lambda client, again: self._eval(client, name, values(again)))
+
+    async def once(self, name: str, values: Sequence[Value]) -> Answer:
+        """One script that would answer otherwise if it were run again: it is told, and answers as the first time."""
+        mark = secrets.token_hex(8)
+        return await self.ask(name, lambda again: [*values, mark, int(again)])
 
     async def _eval(self, client: Client, name: str, values: Sequence[Value]) -> Answer:
         text, digest = script(name)
