@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,10 +16,12 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from tests.contract.invariants import check
 from tests.contract.steps import put, statuses
+from tests.support.apps import completing_refused
 from tests.support.drafts import LONG, draft, want
 from tests.support.processes import HOST, Server, free_ports
 from tests.support.servers import start_redis
 from tests.support.until import until
+from windlass import Windlass
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
 from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
@@ -195,9 +199,64 @@ async def test_a_transaction_is_refused_with_its_alternatives(server: Server) ->
         await at(server).jobs.insert([draft()], object())
 
 
-async def test_a_redis_without_an_append_only_file_is_warned_of(server: Server) -> None:
-    tell(server, "CONFIG SET", "appendonly", "no")
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("appendfsync", "always", "survives a crash of Redis and a power cut"),
+        ("appendfsync", "everysec", "a power cut may lose the last second"),
+        ("appendfsync", "no", "half a minute"),
+        ("appendonly", "no", "everything since its last snapshot"),
+    ],
+)
+async def test_it_says_what_a_crash_can_lose(server: Server, name: str, value: str, told: str) -> None:
+    tell(server, "CONFIG SET", name, value)
     store = at(server)
     await store.open()
-    assert any("appendonly yes" in warning for warning in store.capabilities.warnings)
+    able, health = store.capabilities, await store.health()
+    assert told in able.durability
+    assert health["append-only file"] is (name != "appendonly")
+    assert health["appendfsync"] == (value if name == "appendfsync" else "everysec")
+    assert any("appendonly yes" in warning for warning in able.warnings) is (name == "appendonly")
     await store.close()
+
+
+async def test_it_says_what_a_failover_can_lose_and_what_narrows_it(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    assert any("without bound" in one and "min-replicas-to-write 1" in one for one in store.capabilities.warnings)
+    await store.close()
+    tell(server, "CONFIG SET", "min-replicas-to-write", "1")
+    tell(server, "CONFIG SET", "min-replicas-max-lag", "7")
+    await store.open(migrate=False)
+    assert any("up to some 7 s" in warning for warning in store.capabilities.warnings)
+    assert (await store.health())["min-replicas-max-lag"] == "7"
+    await store.close()
+
+
+async def test_doctor_tells_all_of_it(server: Server) -> None:
+    tell(server, "CONFIG SET", "appendonly", "no")
+    tell(server, "CONFIG SET", "maxmemory", "1gb")
+    async with Windlass(server.url):
+        pass  # or there is nothing to look at
+    doctor = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "windlass", "--store", server.url, "doctor", "--json"), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await doctor.communicate()
+    found = [json.loads(line) for line in out.splitlines()]
+    [durability] = [one for one in found if one["check"] == "durability"]
+    assert "no append-only file" in durability["found"]
+    failover, file = [one for one in found if one["check"] == "store"]
+    assert "promoted replica" in failover["found"]
+    assert "min-replicas-to-write 1" in failover["fix"]
+    assert (file["level"], file["fix"]) == ("WARN", "set 'appendonly yes'")
+    [memory] = [one for one in found if one["check"] == "memory"]
+    assert memory["level"] == "PASS"
+
+
+async def test_a_job_cannot_be_completed_in_a_transaction_and_its_handler_is_told_what_else_it_can_do(
+    server: Server,
+) -> None:
+    told = await completing_refused(Windlass(server.url))
+    assert "TransactionRefused" in told
+    assert "idempotent by ctx.id" in told
+    assert "PostgreSQL or SQLite" in told
