@@ -168,7 +168,9 @@ async def test_a_promoted_replica_loses_only_what_it_had_not_received(
                 tell(f"replica promoted, {'behind' if behind else 'following'}: {struck}")
                 assert not trial.lost_before(struck.found, struck.at - (0 if behind else BEHIND))
                 assert not struck.found.unfinished
+                assert not [told for told in struck.found.wrong if "a token ran twice" in told]
                 if behind:
+                    # Whoever runs a job whose claim is lost learns of it with the next heartbeat only.
                     assert struck.found.lost, "the control: what the replica never heard of is lost"
                 else:
                     struck.insist()

@@ -27,7 +27,7 @@ from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Lease, Store, Verdict
+from windlass.stores.contract import Granted, Lease, Store, Verdict
 
 pytestmark = pytest.mark.xdist_group("redis-refusals")
 
@@ -113,6 +113,31 @@ async def test_a_killed_redis_has_what_it_acknowledged_when_it_is_back(server: S
     await asyncio.to_thread(server.restart)
     assert await ending == [Verdict.APPLIED] * 20
     assert await statuses(store, ids) == [Status.SUCCEEDED] * 20 + [Status.QUEUED] * 30
+    await check(store)
+    await store.close()
+
+
+@pytest.mark.timeout(60)
+async def test_a_server_that_lost_its_last_moments_hands_out_no_token_twice(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    ids = await put(store, *[draft() for _ in range(2)])
+    before = (server.nodes[0].data / "appendonly.aof").read_bytes()
+    [held, forgotten] = await store.jobs.claim(want(2))
+    lock = await store.locks.acquire("l", "ann", LONG)
+    server.kill()
+    (server.nodes[0].data / "appendonly.aof").write_bytes(before)  # as if it had not reached the disk
+    await asyncio.to_thread(server.restart)
+    jobs = await store.jobs.claim(want(2))
+    assert [job.id for job in jobs] == ids
+    assert min(job.lease_token for job in jobs) > max(held.lease_token, forgotten.lease_token)
+    assert await store.jobs.apply([decide(held, Succeeded("1"))]) == [Verdict.STALE]
+    assert (await store.jobs.extend("w1", [Lease(forgotten.id, forgotten.lease_token)], LONG)).lost == {forgotten.id}
+    assert await store.jobs.apply([decide(job, Succeeded("2")) for job in jobs]) == [Verdict.APPLIED] * 2
+    again = await store.locks.acquire("l", "bob", LONG)
+    assert isinstance(lock, Granted)
+    assert isinstance(again, Granted)
+    assert again.token > lock.token
     await check(store)
     await store.close()
 

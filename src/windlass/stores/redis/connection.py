@@ -79,6 +79,9 @@ _PARTS = {
     "operate": ("once",),
     "drop": ("once",),
     "keep": ("once",),
+    "migrate": ("tokens",),
+    "claim": ("tokens",),
+    "acquire": ("tokens",),
     "apply": ("settling",),
     "rescue": ("settling",),
 }
