@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.cli.support import Shop
 from tests.support.drafts import draft, want
 from windlass import Windlass
-from windlass.cli.doctoring import snapshots
+from windlass.cli.doctoring import file, memory, snapshots
 from windlass.stores.contract import WorkerInfo
 
 
@@ -67,6 +67,19 @@ def test_a_transaction_open_for_more_than_a_minute_is_warned_of() -> None:
     assert "open for 2 m 30 s" in found.found
     assert found.fix is not None
     assert "pg_stat_activity" in found.fix
+
+
+def test_a_store_in_memory_is_warned_of_before_it_is_full() -> None:
+    assert list(memory({})) == list(memory({"maxmemory": 0, "bytes": 5})) == []
+    assert [one.level for one in memory({"maxmemory": 100, "bytes": 79})] == ["PASS"]
+    [found] = memory({"maxmemory": 100, "bytes": 80})
+    assert (found.level, found.found) == ("WARN", "80% of maxmemory is used: when it is full, enqueues are refused")
+    assert found.fix
+
+
+def test_a_store_that_cannot_write_its_file_fails() -> None:
+    assert list(file({})) == list(file({"last write": "ok"})) == []
+    assert [one.level for one in file({"last write": "err"})] == ["FAIL"]
 
 
 def test_a_store_that_is_not_there_fails(shop: Shop) -> None:

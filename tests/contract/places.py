@@ -376,7 +376,7 @@ PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
 }
 """How a place for each store is made, and removed afterwards."""
 
-READY = ("sqlite", "mongo", "postgres")
+READY = ("sqlite", "mongo", "postgres", "redis")
 """run unless told otherwise"""
 STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(READY)).split(","))
 """The stores under test. One that is named and cannot be opened is a failure: green says what it covered."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from tests.contract.steps import HOUR, finish, get, near, put, settle, start, take, told
 from tests.support.drafts import LONG, draft, want
+from tests.support.until import until
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.contract import Count, Extended, Lease, QueueInfo, Store, Verdict
@@ -43,6 +46,27 @@ async def test_a_queue_shows_how_long_its_longest_waiting_job_has_waited(store: 
     assert before - queued_at <= oldest <= await store.now() - queued_at
     await store.jobs.claim(want())
     assert (await queue(store, "q")).oldest is None
+
+
+async def test_jobs_that_were_due_long_ago_have_waited_only_since_they_were_queued(store: Store) -> None:
+    """However many there are: the longest-waiting job stands behind all of them."""
+    [first] = await put(store, draft(queue="q"))
+    queued_at = (await get(store, first)).queued_at
+    assert queued_at is not None
+    await until_later(store, queued_at)
+    await put(store, *[draft(queue="q", run_at=queued_at - HOUR) for _ in range(60)])
+    await put(store, draft(queue="q", priority=1))
+    before = await store.now()
+    oldest = (await queue(store, "q")).oldest
+    assert oldest is not None
+    assert before - queued_at <= oldest <= await store.now() - queued_at
+
+
+async def until_later(store: Store, moment: datetime) -> None:
+    async def later() -> bool:
+        return await store.now() > moment + timedelta(milliseconds=20)
+
+    await until(later, "the store's clock to go on")
 
 
 async def test_an_empty_queue_is_still_there(store: Store) -> None:

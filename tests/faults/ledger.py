@@ -74,7 +74,8 @@ class Trial:
     url: str
     folder: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
-    acknowledged: list[str] = field(default_factory=list[str])
+    acknowledged: dict[str, float] = field(default_factory=dict[str, float])
+    """when each job's enqueue had returned, in the order of that"""
     refused: list[str] = field(default_factory=list[str])
     """what producers were told instead of an acknowledgement"""
     _runs: list[Run] = field(default_factory=list[Run])
@@ -120,7 +121,8 @@ class Trial:
                 client.enqueue("work", {"seconds": seconds}, max_attempts=50, max_crashes=50)
                 for _ in range(min(1000, n - start))
             ]
-            self.acknowledged += [handle.id for handle in await asyncio.gather(*many)]
+            made = await asyncio.gather(*many)
+            self.acknowledged |= dict.fromkeys((handle.id for handle in made), time.monotonic())
 
     @contextlib.asynccontextmanager
     async def producing(
@@ -136,7 +138,7 @@ class Trial:
                 except StoreError as error:
                     self.refused.append(f"{type(error).__name__}: {error}")
                 else:
-                    self.acknowledged.append(handle.id)
+                    self.acknowledged[handle.id] = time.monotonic()
                 await asyncio.sleep(pause)
 
         async with asyncio.TaskGroup() as running:
@@ -222,6 +224,10 @@ class Trial:
             overlaps=overlaps,
             refused=len(self.refused),
         )
+
+    def lost_before(self, found: Judgement, moment: float) -> list[str]:
+        """What is lost although it had been acknowledged by then."""
+        return [job_id for job_id in found.lost if self.acknowledged[job_id] <= moment]
 
     async def violations(self, client: Windlass) -> tuple[list[str], int, int]:
         """What no fault may cause, and how many jobs ran more than once, and how many of those runs overlapped.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.until import until
-from windlass import Handle, Job, Status, Windlass
+from windlass import Ctx, Handle, Job, Status, Windlass
 from windlass.core.events import Event
 from windlass.worker.worker import Worker
 
@@ -88,3 +88,17 @@ def _of_pytest(task: asyncio.Task[Any]) -> bool:
 
 def _threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("windlass")}
+
+
+async def completing_refused(app: Windlass) -> str:
+    """What a handler is told that asks to end its job in a transaction, on a store that cannot."""
+
+    @app.job(retry=1)
+    async def work(ctx: Ctx) -> None:
+        await ctx.complete_in(object())
+
+    async with app, working(app):
+        handle = await work.enqueue()
+        done = await until_status(handle, Status.FAILED)
+    assert done.error is not None
+    return f"{done.error.type}: {done.error.message}"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 _SKEW = timedelta(seconds=2)
 _OLD = timedelta(seconds=60)
+_FULL = 0.8
 _PUSH_WITHIN = 3.0
 _MOST_LOOKED_AT = 1_000
 _LATE = timedelta(seconds=15)
@@ -87,7 +88,7 @@ async def examine(desk: Desk) -> AsyncIterator[Check]:
         yield check
     yield await _notices(desk)
     health = await desk.store.health()
-    for check in (*integrity(health), *snapshots(health)):
+    for check in (*integrity(health), *snapshots(health), *memory(health), *file(health)):
         yield check
     workers = [one for one in await desk.store.workers.list() if is_alive(one, now)]
     yield await _workers(desk, workers, now)
@@ -175,6 +176,26 @@ def snapshots(health: Mapping[str, Any]) -> Iterator[Check]:
             " cleared away, and claims become slower",
             "find it in pg_stat_activity by xact_start, and end it; idle_in_transaction_session_timeout prevents it",
         )
+
+
+def memory(health: Mapping[str, Any]) -> Iterator[Check]:
+    """How far the store is from refusing new jobs, where it is kept in memory and has a bound."""
+    most = health.get("maxmemory")
+    if most:
+        used = health["bytes"] / most
+        told = f"{used:.0%} of maxmemory is used"
+        if used < _FULL:
+            yield Check(PASS, "memory", told)
+        else:
+            fix = "raise maxmemory, or keep ended jobs for a shorter time"
+            yield Check(WARN, "memory", f"{told}: when it is full, enqueues are refused", fix)
+
+
+def file(health: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether the store could write its file the last time, where it says so."""
+    told = health.get("last write")
+    if told not in (None, "ok"):
+        yield Check(FAIL, "file", f"the last write of the append-only file: {told}", "look at its log and its disk")
 
 
 async def _workers(desk: Desk, workers: list[WorkerInfo], now: datetime) -> Check:

@@ -112,7 +112,7 @@ async def test_what_one_member_alone_has_seen_is_never_acknowledged(
             new = await asyncio.to_thread(members.wait_for_primary, other_than=old)
             await asyncio.sleep(1)
         kept = await asyncio.to_thread(found_in_control, new, control)
-        found = await client.store.views.get(trial.acknowledged)
+        found = await client.store.views.get(list(trial.acknowledged))
         lost = [job_id for job_id, job in zip(trial.acknowledged, found, strict=True) if job is None]
         bitten = len(control_acknowledged) - len(kept)
         tell(

@@ -15,7 +15,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import AutoReconnect
 
-from tests.support.apps import nothing_left
+from tests.support.apps import completing_refused, nothing_left
 from tests.support.drafts import draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, new_home
 from tests.support.servers import MONGOD, elect, listens, program, start_mongo
@@ -228,3 +228,12 @@ async def test_any_member_name_of_a_payload_survives(server: Server, name: str) 
         job = await handle.job()
         assert job.payload == payload
         assert job.result == payload["data"] == got[0]
+
+
+async def test_a_job_cannot_be_completed_in_a_transaction_and_its_handler_is_told_what_else_it_can_do(
+    server: Server,
+) -> None:
+    told = await completing_refused(Windlass(server.url))
+    assert "TransactionRefused" in told
+    assert "idempotent by ctx.id" in told
+    assert "PostgreSQL or SQLite" in told

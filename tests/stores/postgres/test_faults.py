@@ -10,19 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.ledger import Trial
-from tests.faults.postgres_faults import FREEZE, Faults
+from tests.faults.one_server import WORKERS, under_load
+from tests.faults.postgres_faults import Faults
 from tests.support.servers import start_postgres
 from windlass import Windlass
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("postgres-faults")]
 
-WORKERS = 4
-WAITING = 400
-"""jobs enqueued before the fault, so that no worker runs dry"""
-RESUMED_WITHIN = 5.0
-"""seconds from the first answer of the server until every worker has begun a job"""
-DOWN = 4.0
-"""seconds that the killed server stays away; longer than a lease"""
 HELD = 20.0
 """seconds that the old snapshot is held"""
 AHEAD = 60_000
@@ -54,12 +48,6 @@ def trial(faults: Faults, schema: str, tmp_path: Path) -> Iterator[Trial]:
     made.stop_workers()
 
 
-async def kill(faults: Faults) -> None:
-    await asyncio.to_thread(faults.kill)
-    await asyncio.sleep(DOWN)
-    await asyncio.to_thread(faults.start)
-
-
 async def rob(faults: Faults) -> None:
     for turn in range(3):
         if turn:
@@ -67,40 +55,19 @@ async def rob(faults: Faults) -> None:
         assert await faults.rob() >= WORKERS
 
 
-async def freeze(faults: Faults) -> None:
-    faults.freeze()
-    await asyncio.sleep(FREEZE)
-    faults.thaw()
+FAULTS: dict[str, Callable[[Faults], Awaitable[None]]] = {"kill": Faults.kill, "rob": rob, "freeze": Faults.freeze}
 
 
-@pytest.mark.parametrize("fault", [kill, rob, freeze], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_server_goes(
-    trial: Trial, faults: Faults, fault: Callable[[Faults], Awaitable[None]], tell: Callable[[str], None]
+    trial: Trial, faults: Faults, fault: str, tell: Callable[[str], None]
 ) -> None:
     async with Windlass(trial.url) as client:
-        await trial.fill(client, WAITING, 0.3)
-        for _ in range(WORKERS):
-            trial.start_worker("--concurrency", "8")
-        await trial.until_all_resumed(0, within=30)
-
-        async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
-            await asyncio.sleep(1)
-            struck = time.monotonic()
-            await fault(faults)
-            able = await faults.until_it_answers()
-            resumed = await trial.until_all_resumed(able, within=40)
-            acknowledged_then = len(trial.acknowledged)
-            await asyncio.sleep(2)
-
-        found = await trial.judged(client, within=60)
-        tell(
-            f"{fault.__name__}: {found}, the server answered after {able - struck:.2f} s, workers resumed"
-            f" {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s later"
-        )
-        found.insist()
-        assert len(trial.acknowledged) > acknowledged_then, "producers went on"
+        struck = await under_load(trial, client, lambda: FAULTS[fault](faults), faults.until_it_answers)
+        tell(f"{fault}: {struck}")
+        struck.insist()
+        struck.found.insist()
         assert all("asyncpg" not in told and "Errno" not in told for told in trial.refused)
-        assert max(resumed.values()) < RESUMED_WITHIN
 
 
 async def test_an_old_snapshot_held_open_harms_no_job(
@@ -171,8 +138,8 @@ async def test_only_what_waited_for_the_disk_survives_a_crash(
     async with Windlass(url) as client:
         async with trial.producing(client, producers=4, pause=0.005, seconds=0):
             await asyncio.sleep(1)
-            await kill(faults)
-        found = await client.store.views.get(trial.acknowledged)
+            await faults.kill()
+        found = await client.store.views.get(list(trial.acknowledged))
         lost = sum(job is None for job in found)
         tell(f"crash, {'durable' if durable else 'control'}: {len(found)} acknowledged, lost {lost}")
         assert len(found) > 20

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.places import STORES, RedisPlace, redis
+from tests.contract.places import RedisPlace, redis
 from windlass.stores.redis.store import RedisStore
-
-collect_ignore_glob = [] if "redis" in STORES else ["test_*.py"]
 
 
 @pytest.fixture

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from redis import Redis
+from redis.exceptions import BusyLoadingError, RedisError
 
 from tests.contract.invariants import check
 from tests.contract.steps import put, statuses
+from tests.support.apps import completing_refused
 from tests.support.drafts import LONG, draft, want
 from tests.support.processes import HOST, Server, free_ports
 from tests.support.servers import start_redis
+from tests.support.until import until
+from windlass import Windlass
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
 from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Lease, Store, Verdict
+from windlass.stores.contract import Granted, Lease, Store, Verdict
 
 pytestmark = pytest.mark.xdist_group("redis-refusals")
 
@@ -35,7 +42,7 @@ def at(server: Server, timeout: float = 10) -> Store:
     return store_at(f"{server.url}?timeout={timeout:g}")
 
 
-def tell(server: Server, *words: str) -> Any:
+def tell(server: Server, *words: str | bytes) -> Any:
     driver: Any = Redis  # half of its methods have no types
     with driver.from_url(server.url) as client:
         return client.execute_command(*words)
@@ -110,6 +117,66 @@ async def test_a_killed_redis_has_what_it_acknowledged_when_it_is_back(server: S
     await store.close()
 
 
+@pytest.mark.timeout(60)
+async def test_a_server_that_lost_its_last_moments_hands_out_no_token_twice(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    ids = await put(store, *[draft() for _ in range(2)])
+    before = (server.nodes[0].data / "appendonly.aof").read_bytes()
+    [held, forgotten] = await store.jobs.claim(want(2))
+    lock = await store.locks.acquire("l", "ann", LONG)
+    server.kill()
+    (server.nodes[0].data / "appendonly.aof").write_bytes(before)  # as if it had not reached the disk
+    await asyncio.to_thread(server.restart)
+    jobs = await store.jobs.claim(want(2))
+    assert [job.id for job in jobs] == ids
+    assert min(job.lease_token for job in jobs) > max(held.lease_token, forgotten.lease_token)
+    assert await store.jobs.apply([decide(held, Succeeded("1"))]) == [Verdict.STALE]
+    assert (await store.jobs.extend("w1", [Lease(forgotten.id, forgotten.lease_token)], LONG)).lost == {forgotten.id}
+    assert await store.jobs.apply([decide(job, Succeeded("2")) for job in jobs]) == [Verdict.APPLIED] * 2
+    again = await store.locks.acquire("l", "bob", LONG)
+    assert isinstance(lock, Granted)
+    assert isinstance(again, Granted)
+    assert again.token > lock.token
+    await check(store)
+    await store.close()
+
+
+@pytest.mark.timeout(60)
+async def test_a_redis_that_still_reads_its_file_is_waited_for(server: Server) -> None:
+    store, hasty = at(server), at(server, 0.7)
+    await store.open()
+    await hasty.open()
+    ids = await put(store, *[draft() for _ in range(5)])
+    for n in range(120):  # it answers while it reads, but not before it has read 2 MB more
+        tell(server, "SET", f"big{n}", os.urandom(1 << 19))
+    tell(server, "BGREWRITEAOF")  # or it would read commands, which cannot be slowed down
+    await until(lambda: not tell(server, "INFO", "persistence")["aof_rewrite_in_progress"], "the file to be written")
+    server.kill()
+    [node] = server.nodes
+    node.command = [*node.command, "--key-load-delay", "25000"]  # microseconds
+    starting = asyncio.create_task(asyncio.to_thread(server.restart))
+    await until(lambda: is_loading(server), "it to read its file")
+    with pytest.raises(StoreUnavailable, match="LOADING"):
+        await put(hasty)
+    assert is_loading(server)
+    waiting = asyncio.create_task(store.jobs.claim(want(5)))
+    assert [job.id for job in await waiting] == ids[:5]
+    await starting
+    await store.close()
+    await hasty.close()
+
+
+def is_loading(server: Server) -> bool:
+    try:
+        tell(server, "PING")
+    except BusyLoadingError:
+        return True
+    except (RedisError, OSError):
+        pass
+    return False
+
+
 async def test_nobody_there_is_told_in_time() -> None:
     [port] = free_ports(1)
     store = store_at(f"redis://:s3cret@{HOST}:{port}/0?timeout=0.5")
@@ -157,9 +224,64 @@ async def test_a_transaction_is_refused_with_its_alternatives(server: Server) ->
         await at(server).jobs.insert([draft()], object())
 
 
-async def test_a_redis_without_an_append_only_file_is_warned_of(server: Server) -> None:
-    tell(server, "CONFIG SET", "appendonly", "no")
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("appendfsync", "always", "survives a crash of Redis and a power cut"),
+        ("appendfsync", "everysec", "a power cut may lose the last second"),
+        ("appendfsync", "no", "half a minute"),
+        ("appendonly", "no", "everything since its last snapshot"),
+    ],
+)
+async def test_it_says_what_a_crash_can_lose(server: Server, name: str, value: str, told: str) -> None:
+    tell(server, "CONFIG SET", name, value)
     store = at(server)
     await store.open()
-    assert any("appendonly yes" in warning for warning in store.capabilities.warnings)
+    able, health = store.capabilities, await store.health()
+    assert told in able.durability
+    assert health["append-only file"] is (name != "appendonly")
+    assert health["appendfsync"] == (value if name == "appendfsync" else "everysec")
+    assert any("appendonly yes" in warning for warning in able.warnings) is (name == "appendonly")
     await store.close()
+
+
+async def test_it_says_what_a_failover_can_lose_and_what_narrows_it(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    assert any("without bound" in one and "min-replicas-to-write 1" in one for one in store.capabilities.warnings)
+    await store.close()
+    tell(server, "CONFIG SET", "min-replicas-to-write", "1")
+    tell(server, "CONFIG SET", "min-replicas-max-lag", "7")
+    await store.open(migrate=False)
+    assert any("up to some 7 s" in warning for warning in store.capabilities.warnings)
+    assert (await store.health())["min-replicas-max-lag"] == "7"
+    await store.close()
+
+
+async def test_doctor_tells_all_of_it(server: Server) -> None:
+    tell(server, "CONFIG SET", "appendonly", "no")
+    tell(server, "CONFIG SET", "maxmemory", "1gb")
+    async with Windlass(server.url):
+        pass  # or there is nothing to look at
+    doctor = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "windlass", "--store", server.url, "doctor", "--json"), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await doctor.communicate()
+    found = [json.loads(line) for line in out.splitlines()]
+    [durability] = [one for one in found if one["check"] == "durability"]
+    assert "no append-only file" in durability["found"]
+    failover, file = [one for one in found if one["check"] == "store"]
+    assert "promoted replica" in failover["found"]
+    assert "min-replicas-to-write 1" in failover["fix"]
+    assert (file["level"], file["fix"]) == ("WARN", "set 'appendonly yes'")
+    [memory] = [one for one in found if one["check"] == "memory"]
+    assert memory["level"] == "PASS"
+
+
+async def test_a_job_cannot_be_completed_in_a_transaction_and_its_handler_is_told_what_else_it_can_do(
+    server: Server,
+) -> None:
+    told = await completing_refused(Windlass(server.url))
+    assert "TransactionRefused" in told
+    assert "idempotent by ctx.id" in told
+    assert "PostgreSQL or SQLite" in told

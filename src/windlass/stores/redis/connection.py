@@ -2,6 +2,10 @@
 
 Everything that changes something is one script: it happens as a whole or not at all. A script that the server has
 forgotten, after a restart or a failover, is sent again with its text.
+
+In a cluster the node that has the keys is found and followed. While they are on their way from one node to another
+(ASK), nothing may be done to them on either, because a script needs them all: it waits until they have arrived. The one
+key that scripts name is never written, so that neither node takes them for complete.
 """
 
 from __future__ import annotations
@@ -10,7 +14,9 @@ import asyncio
 import hashlib
 import random
 import re
+import secrets
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
@@ -21,7 +27,8 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from windlass.core.errors import SettingsError, StoreError, StoreUnavailable
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, WindlassError
+from windlass.stores.redis.cluster import Nodes
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Value: TypeAlias = str | bytes | int
@@ -38,7 +45,8 @@ _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that 
 _LOST = (rd.ConnectionError, rd.TimeoutError, OSError)
 """the connection is gone, and with it the knowledge whether what was asked has happened"""
 _DENIED = (rd.AuthenticationError, rd.AuthorizationError, rd.NoPermissionError)
-_AGAIN = frozenset({"READONLY", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "UNBLOCKED"})
+_CLUSTER = frozenset({"MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"})
+_AGAIN = _CLUSTER | {"READONLY", "LOADING", "BUSY", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED"}
 """nothing has happened, and in a moment it may"""
 # Before 7.0, a refusal inside a script comes wrapped: "Error running script (…): @user_script: 12: -OOM …".
 _INSIDE = re.compile(r"@user_script: ?\d+: -?([A-Z]+) ")
@@ -49,6 +57,8 @@ _PREFIXES: dict[type[Exception], str] = {
     rd.TryAgainError: "TRYAGAIN",
     rd.MasterDownError: "MASTERDOWN",
     rd.ClusterDownError: "CLUSTERDOWN",
+    rd.AskError: "ASK",
+    rd.MovedError: "MOVED",
 }
 """for these the driver cuts the word off"""
 
@@ -65,7 +75,13 @@ def word_of(error: Exception) -> str:
 _PARTS = {
     "enqueue": ("inserting",),
     "insert": ("inserting",),
-    "fire": ("inserting",),
+    "fire": ("inserting", "once"),
+    "operate": ("once",),
+    "drop": ("once",),
+    "keep": ("once",),
+    "migrate": ("tokens",),
+    "claim": ("tokens",),
+    "acquire": ("tokens",),
     "apply": ("settling",),
     "rescue": ("settling",),
 }
@@ -99,7 +115,10 @@ class Link:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.prefix = f"{{{place.namespace}}}:"
-        self._client: Client | None = None
+        self.nodes = Nodes(place.url)
+        self._clients: dict[str, Client] = {}
+        """one for every node that was asked; outside of a cluster there is one"""
+        self._open = False
         self._room = asyncio.Semaphore(_MOST)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -108,7 +127,7 @@ class Link:
         driver: Client = Redis
         try:
             return driver.from_url(
-                self.place.url,
+                self.nodes.at,
                 socket_connect_timeout=min(_CONNECT, self.place.timeout),
                 # The driver must not repeat by itself: what may be repeated is said here, and how often.
                 retry=Retry(NoBackoff(), 0),
@@ -120,22 +139,30 @@ class Link:
 
     async def start(self) -> None:
         """Make the client; the first command connects it."""
-        if self._client is None:
-            self._client, self._loop, self._room = self.connect(), asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
+        if not self._open:
+            self._renew()
+            self._at_hand()
 
     async def stop(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.aclose()
+        clients, self._clients, self._open = self._clients, {}, False
+        if self._loop is asyncio.get_running_loop():
+            for client in clients.values():
+                await client.aclose()
+
+    def _renew(self) -> None:
+        self._open, self._clients = True, {}
+        self._loop, self._room = asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
 
     def _at_hand(self) -> Client:
-        if self._client is None:
+        if not self._open:
             raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
         if self._loop is not asyncio.get_running_loop():
-            # An earlier loop has ended with its connections.
-            self._client, self._loop, self._room = self.connect(), asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
-        return self._client
+            self._renew()  # an earlier loop has ended with its connections
+        client = self._clients.get(self.nodes.at)
+        if client is None:
+            client = self._clients[self.nodes.at] = self.connect()
+        return client
 
     def key(self, name: str) -> str:
         """A key of this namespace."""
@@ -145,6 +172,16 @@ class Link:
         """One command that may safely be done twice."""
         return await self._surely(lambda client, _: client.execute_command(*words))
 
+    async def locate(self) -> None:
+        """Find the node of a cluster that has the keys: what names no key is answered by any."""
+        await self.command("EXISTS", self.key("meta"))
+
+    async def learn(self) -> None:
+        """Ask for the other nodes, in case that this one goes away."""
+        with suppress(rd.RedisError, OSError):  # only a help: a user may be forbidden to ask
+            async with asyncio.timeout(_CONNECT):
+                self.nodes.learn(await self._at_hand().execute_command("CLUSTER", "SLOTS"))
+
     async def run(self, name: str, values: Sequence[Value] = ()) -> Answer:
         """One script that may safely be run twice: its writes are fenced by tokens or known by ids."""
         return await self._surely(lambda client, _: self._eval(client, name, values))
@@ -152,6 +189,11 @@ class Link:
     async def ask(self, name: str, values: Callable[[bool], Sequence[Value]]) -> Answer:
         """The same for a script that has to know whether it is asked again, because an answer was lost."""
         return await self._surely(lambda client, again: self._eval(client, name, values(again)))
+
+    async def once(self, name: str, values: Sequence[Value]) -> Answer:
+        """One script that would answer otherwise if it were run again: it is told, and answers as the first time."""
+        mark = secrets.token_hex(8)
+        return await self.ask(name, lambda again: [*values, mark, int(again)])
 
     async def _eval(self, client: Client, name: str, values: Sequence[Value]) -> Answer:
         text, digest = script(name)
@@ -166,23 +208,33 @@ class Link:
         A command that is cancelled or takes too long ends its connection: the driver closes it, so that a late answer
         is never taken for another's.
         """
-        client: Client = self._at_hand()
         loop = asyncio.get_running_loop()
-        deadline, again = loop.time() + self.place.timeout, False
+        deadline, again, hops = loop.time() + self.place.timeout, False, 0
         refusal: Exception | None = None
         while True:
+            client, asked = self._at_hand(), self.nodes.at
             try:
                 async with asyncio.timeout_at(deadline), self._room:
                     return await work(client, again)
             except _DENIED:
                 raise
             except (rd.RedisError, OSError) as error:
-                lost, word = isinstance(error, _LOST), word_of(error)
-                if not (lost or word in _AGAIN) or self._client is None:
+                word = word_of(error)
+                lost = isinstance(error, _LOST) and word not in _AGAIN  # for the driver, LOADING is a lost connection
+                if not (lost or word in _AGAIN) or not self._open:
                     raise
-                if loop.time() >= deadline:
+                over = loop.time() >= deadline
+                if lost and (again or over):  # not at the first loss: a connection alone may have been cut
+                    self.nodes.turn_from(asked)
+                if over:
                     raise refusal or error from None  # what was refused all the time says more than that time is over
-                if not lost:
+                if isinstance(error, rd.MovedError):
+                    hops += 1
+                    if self.nodes.moved(str(error)):
+                        await self.learn()
+                    if hops == 1:
+                        continue
+                elif not lost:
                     refusal = error
                 again = again or lost
                 if word == "READONLY":
@@ -211,7 +263,7 @@ def guarded(method: F) -> F:
     return cast("F", guard)  # it has the method's own parameters and result
 
 
-def translate(error: Exception, place: Place) -> StoreError:
+def translate(error: Exception, place: Place) -> WindlassError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where, word = place.address, word_of(error)
     if isinstance(error, UnicodeError):
@@ -226,8 +278,10 @@ def translate(error: Exception, place: Place) -> StoreError:
         return StoreUnavailable(f"{where} is a read-only replica: give the address of the primary")
     if word == "MISCONF":
         return StoreUnavailable(f"{where} cannot write its own file and takes no changes: look at its log and its disk")
-    if word == "MOVED":
-        return StoreError(f"{where} is a node of a cluster, which windlass cannot follow yet: give it a Redis alone")
+    if word == "SELECT":
+        return SettingsError(f"{where} is a node of a cluster, which has database 0 only: let the URL end with /0")
+    if word in ("ASK", "TRYAGAIN"):
+        return StoreUnavailable(f"{where} is moving the keys from one node to another: try again when that is over")
     if word in _AGAIN:
         return StoreUnavailable(f"{where} could not do it now ({word}): try again")
     if isinstance(error, (TimeoutError, rd.TimeoutError)):

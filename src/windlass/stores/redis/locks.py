@@ -28,9 +28,9 @@ class RedisLocks(Room):
     @guarded
     async def extend(self, name: str, token: int, ttl: timedelta) -> bool:
         """Keep it longer."""
-        return bool(await self.link.run("keep", [name, token, as_duration_ms(ttl)]))
+        return bool(await self.link.once("keep", [name, token, as_duration_ms(ttl)]))
 
     @guarded
     async def release(self, name: str, token: int) -> bool:
         """Give it back."""
-        return bool(await self.link.run("keep", [name, token, ""]))
+        return bool(await self.link.once("keep", [name, token, ""]))

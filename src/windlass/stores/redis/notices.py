@@ -98,6 +98,8 @@ class RedisNotices(Room):
 
     async def _follow(self) -> bool:
         """Listen until the connection fails; returns whether it ever worked."""
+        if self.link.nodes.clustered:
+            await self.link.locate()  # every node tells what is published on any; this one answers
         client = self.link.connect()
         channel = client.pubsub()
         worked = False

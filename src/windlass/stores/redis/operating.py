@@ -23,7 +23,7 @@ async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
         values: list[Value] = []
         for order in orders[first : first + _AT_ONCE]:
             values += [order.id, _ACTIONS[order.action], told(order.actor, order.reason)]
-        answers += [_answer(found) for found in await link.run("operate", values)]
+        answers += [_answer(found) for found in await link.once("operate", values)]
     return answers
 
 

@@ -28,9 +28,7 @@ class RedisQueues(Room):
         standing: dict[tuple[str, Status], int] = defaultdict(int)
         for status, queue, _, n in counts_of(counts):
             standing[queue, status] += n
-        oldest: dict[str, int] = {}
-        for name, at in as_pairs(waiting):
-            oldest[name.decode()] = min(int(at), oldest.get(name.decode(), int(at)))
+        oldest = {name.decode(): int(at) for name, at in as_pairs(waiting)}
         return [
             QueueInfo(
                 name=name,

@@ -18,7 +18,7 @@ node, so that a script may use them together.
     user: entity: entity_id: correlation: schedule: parent:   ids of the jobs with one such value
     live:<schedule>     its jobs that have not ended; `ticked:<schedule>` the job of each tick; `ticks:<schedule>`
     minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
-    mark:<claim>        what one claim took, for a minute, in case its answer is lost
+    mark:<call>         what one claim took, or another call did, for a minute, in case its answer is lost
     lock:<name>         token, end, mark and owner; expires with the lock
     queues paused depths schedules workers meta   one hash each
     notices             the channel of wake-ups

@@ -31,7 +31,7 @@ class RedisSchedules(Room):
     @guarded
     async def remove(self, names: Sequence[str]) -> int:
         """Forget these."""
-        removed: int = await self.link.run("drop", list(names))
+        removed: int = await self.link.once("drop", list(names))
         return removed
 
     @guarded
@@ -56,7 +56,7 @@ class RedisSchedules(Room):
             values += [one.name, as_ms(one.expected), as_ms(one.next_tick), int(one.unless_live)]
             values.append(int(one.draft is not None))
             values += _NO_DRAFT if one.draft is None else draft_values(one.draft, groups)
-        told = await self.link.run("fire", [len(groups), *groups.values, *values])
+        told = await self.link.once("fire", [len(groups), *groups.values, *values])
         return [Fired(word.decode()) for word in told]
 
     @guarded

@@ -27,17 +27,21 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "known once the store is open"
 _KEPT = {
-    "always": "append-only file, fsync always: an acknowledged write survives a crash and a power cut",
-    "everysec": "append-only file, fsync every second: survives a crash of Redis; a power cut may lose the last second",
+    "always": "append-only file, fsync always: an acknowledged write survives a crash of Redis and a power cut",
+    "everysec": "append-only file, fsync every second: a power cut may lose the last second; a crash of Redis alone"
+    " loses nothing, or up to two seconds when the disk is too slow",
     "no": "append-only file, fsync left to the system: a power cut may lose half a minute and more",
 }
 _SNAPSHOTS = "no append-only file: a crash of Redis loses everything since its last snapshot"
-_MAKING = "the Redis store is in the making: its keys may still change"
+_NO_AOF = "no append-only file, so jobs are lost with the process: set 'appendonly yes'"
 _FAILOVER = (
-    "a failover loses what the promoted replica had not received yet, acknowledged jobs included: min-replicas-to-write"
-    " and min-replicas-max-lag on the primary narrow that"
+    "a failover loses what the promoted replica had not received yet, acknowledged jobs and ends included, without"
+    " bound: set 'min-replicas-to-write 1' and 'min-replicas-max-lag 10' on every server, which narrows that to seconds"
 )
-_NO_AOF = "no append-only file: set 'appendonly yes', or jobs are lost with the process"
+_NARROWED = (
+    "a failover loses what the promoted replica had not received yet, acknowledged jobs and ends included, up to some"
+    " {lag} s (min-replicas-max-lag): keep jobs that must not be lost in PostgreSQL or MongoDB"
+)
 
 
 class RedisStore(Room):
@@ -47,7 +51,7 @@ class RedisStore(Room):
         super().__init__(Link(place))
         link = self.link
         self._durability = _UNKNOWN
-        self._warnings: tuple[str, ...] = (_MAKING, _FAILOVER)
+        self._warnings: tuple[str, ...] = (_FAILOVER,)
         self.jobs = RedisJobs(link)
         self.views = RedisViews(link)
         self.queues = RedisQueues(link)
@@ -82,7 +86,10 @@ class RedisStore(Room):
             raise
 
     async def _look(self) -> None:
+        await self.link.locate()
         info = await self.link.command("INFO")
+        if info.get("cluster_enabled"):
+            await self.link.learn()
         version = str(info.get("redis_version", ""))
         if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
             raise StoreError(f"the Redis at {self.address} is {version}, windlass needs 6.2 or newer")
@@ -92,13 +99,18 @@ class RedisStore(Room):
                 f"the Redis at {self.address} has maxmemory-policy {policy}: it would delete jobs when memory is full;"
                 " set 'maxmemory-policy noeviction', or give windlass a Redis of its own"
             )
-        warnings = [_MAKING, _FAILOVER]
+        warnings = [await self._failover()]
         if info.get("aof_enabled"):
             self._durability = _KEPT.get(await self._setting("appendfsync"), "append-only file")
         else:
             self._durability = _SNAPSHOTS
             warnings.append(_NO_AOF)
         self._warnings = tuple(warnings)
+
+    async def _failover(self) -> str:
+        least, lag = await self._setting("min-replicas-to-write"), await self._setting("min-replicas-max-lag")
+        narrowed = least not in ("", "0") and lag not in ("", "0")
+        return _NARROWED.format(lag=lag) if narrowed else _FAILOVER
 
     async def _setting(self, name: str) -> str:
         with suppress(ResponseError):  # a hosted Redis may hide its settings
@@ -130,9 +142,13 @@ class RedisStore(Room):
             "version": info.get("redis_version"),
             "bytes": info.get("used_memory"),
             "maxmemory": info.get("maxmemory"),
+            "maxmemory-policy": info.get("maxmemory_policy"),
             "role": info.get("role"),
             "replicas": info.get("connected_slaves"),
+            "cluster": bool(info.get("cluster_enabled")),
             "append-only file": bool(info.get("aof_enabled")),
             "appendfsync": await self._setting("appendfsync"),
+            "last write": info.get("aof_last_write_status"),
             "min-replicas-to-write": await self._setting("min-replicas-to-write"),
+            "min-replicas-max-lag": await self._setting("min-replicas-max-lag"),
         }

@@ -10,6 +10,7 @@ if found then
   end
 end
 local until_ = now + tonumber(ARGV[3])
-local token = redis.call('HINCRBY', P .. 'meta', 'lock_token', 1)
-redis.call('SET', key, token .. '\0' .. until_ .. '\0' .. ARGV[4] .. '\0' .. ARGV[2], 'PX', math.max(1, tonumber(ARGV[3])))
+local token = math.max(tonumber(redis.call('HGET', P .. 'meta', 'lock_token') or 0) + 1, first_token())
+redis.call('HSET', P .. 'meta', 'lock_token', digits[token])
+redis.call('SET', key, digits[token] .. '\0' .. until_ .. '\0' .. ARGV[4] .. '\0' .. ARGV[2], 'PX', math.max(1, tonumber(ARGV[3])))
 return {token, until_}

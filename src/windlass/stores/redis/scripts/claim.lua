@@ -85,7 +85,7 @@ local function next_group()
   end
 end
 
-local taken, blocked = {}, 0
+local taken, blocked, first = {}, 0
 
 local function head(line)
   if allowance[line.queue] < 1 then
@@ -176,7 +176,8 @@ while #taken < n and blocked < MOST_BLOCKED do
     else
       allowance[line.queue] = allowance[line.queue] - 1
       taken[#taken + 1] = id
-      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[job[TOKEN] + 1], until_
+      first = first or first_token()
+      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[math.max(job[TOKEN] + 1, first)], until_
       job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
       job[WAIT] = job[QUEUED_AT] ~= '' and digits[now - job[QUEUED_AT]] or ''
       enter(id, job, 'p')

@@ -1,4 +1,9 @@
 -- ARGV: lock, token, ms, or nothing to give it back. Answers whether the token was the current one.
+local kept_before = answered()
+if kept_before then
+  return kept_before
+end
+
 local key = P .. 'lock:' .. ARGV[1]
 local found = redis.call('GET', key)
 local held = found and split(found)
@@ -8,7 +13,7 @@ end
 if ARGV[3] == '' then
   redis.call('DEL', key)
   wake()
-  return 1
+  return remember(1)
 end
 if tonumber(held[2]) <= now then
   return 0

@@ -3,4 +3,7 @@ local found = tonumber(redis.call('HGET', P .. 'meta', 'schema') or 0)
 if found < tonumber(ARGV[1]) then
   redis.call('HSET', P .. 'meta', 'schema', ARGV[1], 'layout', ARGV[2])
 end
+if found == 0 then
+  begin_tokens(this_server(), 1)
+end
 return found

@@ -78,6 +78,11 @@ local function delete(id, job)
   return 'done'
 end
 
+local done_before = answered()
+if done_before then
+  return done_before
+end
+
 local ACTIONS = {c = cancel, r = retry, x = delete}
 local answers = {}
 for at = 1, #ARGV, 3 do
@@ -97,4 +102,4 @@ for at = 1, #ARGV, 3 do
   end
 end
 wake()
-return answers
+return remember(answers)
