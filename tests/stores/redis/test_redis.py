@@ -29,7 +29,7 @@ SCRIPTS = files("windlass.stores.redis") / "scripts"
 
 
 def test_the_scripts_know_the_fields_by_the_same_places() -> None:
-    text = (SCRIPTS / "common.lua").read_text(encoding="utf-8")
+    text = (SCRIPTS / "records.lua").read_text(encoding="utf-8")
     places: dict[str, int] = {}
     for names, numbers in re.findall(r"^local ([A-Z_, ]+) = ([0-9, ]+)$", text, re.MULTILINE):
         places |= dict(zip(names.split(", "), map(int, numbers.split(", ")), strict=True))

@@ -88,7 +88,7 @@ class Place:
 def script(name: str) -> tuple[str, str]:
     """The text of a script and its digest."""
     where = files("windlass.stores.redis") / "scripts"
-    parts = ("common", *_PARTS.get(name, ()), name)
+    parts = ("records", "common", *_PARTS.get(name, ()), name)
     text = "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
