@@ -226,6 +226,16 @@ async def test_a_cancelled_command_does_not_leave_its_answer_to_another(store: R
         assert (await get(store, ids[n])).id == ids[n]
 
 
+async def test_a_command_that_is_cancelled_at_any_step_ends_so(store: RedisStore) -> None:
+    for steps in range(40):
+        asking = asyncio.create_task(store.link.command("PING"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if asking.cancel():
+            await asyncio.wait([asking])
+            assert asking.cancelled()
+
+
 async def test_the_channel_is_opened_again(store: RedisStore) -> None:
     rings: list[int] = []
     async with store.notices.subscribe(lambda: rings.append(1)):
