@@ -111,8 +111,8 @@ class Link:
             return driver.from_url(
                 self.place.url,
                 socket_connect_timeout=min(_CONNECT, self.place.timeout),
-                # What may take how long is said in `_surely`. The driver's own way makes a task of every command, in which
-                # Python 3.11 loses a cancellation that meets its end: a worker would then never stop.
+                # What may take how long is said in `_surely`. The driver's own way makes a task of every command, in
+                # which Python 3.11 loses a cancellation that meets its end: a worker would then never stop.
                 socket_timeout=None,
                 socket_read_size=_READ,
                 # The driver must not repeat by itself: what may be repeated is said here, and how often.

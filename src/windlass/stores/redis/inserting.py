@@ -133,10 +133,6 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
         draft.type,
         str(options.priority),
         *_UNTOUCHED,
-        key,
-        key,
-        draft.unique_running or "",
-        draft.limit_key or "",
         limit,
         "",
         options.schedule or "",
@@ -146,9 +142,9 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
         _ms(options.timeout),
         "" if payload else "1",
     ]
-    piece = packed(shared)
+    piece, keys = packed(shared), packed([key, key, draft.unique_running or "", draft.limit_key or ""])
     rest = packed([*lineage, draft.idempotency_key or "", payload, *tail])
-    return b"\0".join((b"", b"", str(len(piece)).encode(), piece, rest))  # neither wait nor result yet
+    return b"\0".join((b"", b"", keys, str(len(piece)).encode(), piece, rest))  # neither wait nor result yet
 
 
 _UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "")

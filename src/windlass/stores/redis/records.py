@@ -58,6 +58,10 @@ FIELDS = (
     "created_at",
     "wait",
     "result",
+    "key",
+    "key_queued",
+    "key_running",
+    "limit_key",
     "size",
     "queue",
     "type",
@@ -71,10 +75,6 @@ FIELDS = (
     "cancel_at",
     "finished_at",
     "duration",
-    "key",
-    "key_queued",
-    "key_running",
-    "limit_key",
     "limit",
     "blocked_by",
     "schedule",
@@ -99,7 +99,7 @@ FIELDS = (
     "trace",
     "history",
 )
-"""The first seven are a job's own. `size` tells how many bytes those up to `apart` take, which jobs share that were
+"""The first eleven are a job's own. `size` tells how many bytes those up to `apart` take, which jobs share that were
 asked for alike and have come as far: that piece is taken apart once for all of them, here and in records.lua, which
 numbers the fields that scripts use from 1."""
 OWN = FIELDS.index("size")
@@ -184,9 +184,9 @@ class Shared:
     """What jobs of one kind have in common, as values."""
 
     __slots__ = (
-        *("attempts", "blocked_by", "cancel_at", "crashes", "duration", "error", "expires_at", "finished_at", "key"),
-        *("key_queued", "key_running", "limit", "limit_key", "max_attempts", "max_crashes", "priority", "progress"),
-        *("queue", "schedule", "started_at", "timeout", "token", "type", "worker"),
+        *("attempts", "blocked_by", "cancel_at", "crashes", "duration", "error", "expires_at", "finished_at", "limit"),
+        *("max_attempts", "max_crashes", "priority", "progress", "queue", "schedule", "started_at", "timeout"),
+        *("token", "type", "worker"),
     )
 
     def __init__(self, piece: bytes) -> None:
@@ -203,23 +203,20 @@ class Shared:
         self.cancel_at = maybe_instant(f[9])
         self.finished_at = maybe_instant(f[10])
         self.duration = int(f[11]) if f[11] else None
-        self.key = f[12] or None
-        self.key_queued = f[13] or None
-        self.key_running = f[14] or None
-        self.limit_key = f[15] or None
-        self.limit = int(f[16]) if f[16] else None
-        self.blocked_by = f[17] or None
-        self.schedule = f[18] or None
-        self.progress = Progress(**json.loads(f[19])) if f[19] else None
-        self.error = Error(**json.loads(f[20])) if f[20] else None
-        self.max_attempts = int(f[22])
-        self.max_crashes = int(f[23])
-        self.timeout = duration(f[24]) if f[24] else None
+        self.limit = int(f[12]) if f[12] else None
+        self.blocked_by = f[13] or None
+        self.schedule = f[14] or None
+        self.progress = Progress(**json.loads(f[15])) if f[15] else None
+        self.error = Error(**json.loads(f[16])) if f[16] else None
+        self.max_attempts = int(f[18])
+        self.max_crashes = int(f[19])
+        self.timeout = duration(f[20]) if f[20] else None
 
 
 def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "") -> Job:
     """The job of a record; `kinds` is what records read before it have shared, `apart` a payload that lies apart."""
-    status, run_at, queued_at, updated_at, created_at, wait, result, size, pieces = record.split(b"\0", OWN + 1)
+    own = record.split(b"\0", OWN + 1)
+    status, run_at, queued_at, updated_at, created_at, wait, result, key, queued, running, limit, size, pieces = own
     end = int(size)
     piece = pieces[:end]
     kind = kinds.get(piece)
@@ -255,11 +252,11 @@ def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "")
         kind.finished_at,
         kind.duration,
         int(wait) if wait else None,
-        kind.key,
-        kind.key_queued,
-        kind.key_running,
+        key.decode() if key else None,
+        queued.decode() if queued else None,
+        running.decode() if running else None,
         idempotent or None,
-        kind.limit_key,
+        limit.decode() if limit else None,
         kind.limit,
         kind.blocked_by,
         kind.schedule,

@@ -207,13 +207,12 @@ for _, line in ipairs(walked) do
 end
 move_all(claims)
 flush()
-for _, herd in pairs(claims) do
-  if herd.after[KEY] ~= herd.after[KEY_RUNNING] then
-    for _, id in ipairs(herd.ids) do
-      let_go(id, jobs[id])
-      hold(id, jobs[id], jobs[id][KEY_RUNNING])
-      touch(id, jobs[id])
-    end
+for _, id in ipairs(taken) do
+  local job = jobs[id]
+  if job[KEY] ~= job[KEY_RUNNING] then
+    let_go(id, job)
+    hold(id, job, job[KEY_RUNNING])
+    touch(id, job)
   end
 end
 flush()

@@ -107,6 +107,15 @@ local function line_of(job)
   return line.key
 end
 
+local function fill_slots(ids, n)
+  for at = 1, #ids do
+    local limit = jobs[ids[at]][LIMIT_KEY]
+    if limit ~= '' then
+      tally(P .. 'slots', limit, n)
+    end
+  end
+end
+
 -- Takes jobs out of every list their status put them in, but for the view if they will be in that again. They have
 -- the status and the shared fields of `job`; `to` is the status they move to, or nothing.
 local function leave_all(ids, job, to)
@@ -125,9 +134,7 @@ local function leave_all(ids, job, to)
     if job[CANCEL_AT] ~= '' then
       remove_all(P .. 'cancels', ids)
     end
-    if job[LIMIT_KEY] ~= '' then
-      tally(P .. 'slots', job[LIMIT_KEY], -#ids)
-    end
+    fill_slots(ids, -1)
   elseif status == 's' or status == 'r' then
     remove_all(DUE, ids)
   elseif status == 'b' then
@@ -150,9 +157,7 @@ local function enter_all(ids, job, from)
     add_each(line_of(job), RUN_AT, ids)
   elseif status == 'p' then
     add_all(known.leases, job[EXPIRES_AT], ids)
-    if job[LIMIT_KEY] ~= '' then
-      tally(P .. 'slots', job[LIMIT_KEY], #ids)
-    end
+    fill_slots(ids, 1)
   elseif status == 's' or status == 'r' then
     add_each(DUE, RUN_AT, ids)
   elseif status == 'b' then

@@ -21,10 +21,11 @@ local NOW = digits[now]
 -- The places of a record's fields; records.py has the same list. First stands what is a job's own even among jobs that were
 -- asked for alike, then the size of what such jobs share, then that, and then REST, which moves leave in one piece and at
 -- whose end the history grows.
-local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, WAIT, RESULT, SIZE = 1, 2, 3, 4, 5, 6, 7, 8
-local QUEUE, TYPE, PRIORITY, ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT = 9, 10, 11, 12, 13, 14, 15, 16
-local STARTED_AT, CANCEL_AT, FINISHED_AT, DURATION, KEY, KEY_QUEUED, KEY_RUNNING = 17, 18, 19, 20, 21, 22, 23
-local LIMIT_KEY, LIMIT, BLOCKED_BY, SCHEDULE, PROGRESS, ERROR, MOVES, APART, REST = 24, 25, 26, 27, 28, 29, 30, 34, 35
+local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, WAIT, RESULT = 1, 2, 3, 4, 5, 6, 7
+local KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, SIZE = 8, 9, 10, 11, 12
+local QUEUE, TYPE, PRIORITY, ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT = 13, 14, 15, 16, 17, 18, 19, 20
+local STARTED_AT, CANCEL_AT, FINISHED_AT, DURATION, LIMIT, BLOCKED_BY, SCHEDULE, PROGRESS = 21, 22, 23, 24, 25, 26, 27, 28
+local ERROR, MOVES, APART, REST = 29, 30, 34, 35
 -- Only where a record is taken apart as a whole:
 local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 35, 36, 37, 38, 39, 40, 41, 42
 -- How the record was read or last written; false once the job has changed since.
@@ -69,7 +70,7 @@ local function kind_of(text)
   if not kind then
     kind = {
       text = #text .. '\0' .. text, __newindex = of_no_kind,
-      __index = {'', '', '', '', '', '', '', '', string.match(text, SHARED_PARTS)},
+      __index = {'', '', '', '', '', '', '', '', '', '', '', '', string.match(text, SHARED_PARTS)},
     }
     kinds[text] = kind
   end
@@ -77,10 +78,11 @@ local function kind_of(text)
 end
 
 local function parts_of(text)
-  local status, run_at, queued_at, updated_at, created_at, wait, result, size, at = string.match(text, OWN_PARTS)
+  local status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key, size, at =
+    string.match(text, OWN_PARTS)
   local after = at + size
   return setmetatable({
-    status, run_at, queued_at, updated_at, created_at, wait, result,
+    status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key,
     [REST] = string.sub(text, after + 1), [TEXT] = text,
   }, kind_of(string.sub(text, at, after - 1)))
 end
@@ -93,8 +95,7 @@ local function joined(job)
     text = table.concat(job, '\0', QUEUE, APART)
     text = #text .. '\0' .. text
   end
-  return job[STATUS] .. '\0' .. job[RUN_AT] .. '\0' .. job[QUEUED_AT] .. '\0' .. job[UPDATED_AT] .. '\0'
-    .. job[CREATED_AT] .. '\0' .. job[WAIT] .. '\0' .. job[RESULT] .. '\0' .. text .. '\0' .. job[REST]
+  return table.concat(job, '\0', STATUS, SIZE - 1) .. '\0' .. text .. '\0' .. job[REST]
 end
 
 local function whole(job)

@@ -79,11 +79,14 @@ local function ended(alike, forced)
   end
 end
 
+local waited = {}
+
 -- The job is processing under the transition's token.
 local function settle(alike, id, job, result, forced)
   alike.change = alike.change or ended(alike, forced)
   local to = turn(id, job, alike.turned, alike.change)
   job[UPDATED_AT] = NOW
+  waited_for(job, waited)
   if ENDED[to] then
     job[RESULT] = result
   else
@@ -95,8 +98,8 @@ end
 
 -- The keys of jobs that have ended are free.
 local function free_keys(herd)
-  if ENDED[herd.to] and herd.after[KEY] ~= '' then
-    for _, id in ipairs(herd.ids) do
+  for _, id in ipairs(ENDED[herd.to] and herd.ids or {}) do
+    if jobs[id][KEY] ~= '' then
       let_go(id, jobs[id])
       touch(id, jobs[id])
     end
@@ -105,13 +108,12 @@ end
 
 -- Writes what `settle` has gathered of all transitions, and lets those go on that waited for these ends.
 local function finish_settling(transitions)
-  local herds, waited = {}, {}
+  local herds = {}
   for _, alike in ipairs(transitions) do
     move_all(alike.turned)
     for _, herd in pairs(alike.turned) do
       herds[#herds + 1] = herd
       count_ends(herd)
-      waited_for(herd.after, waited)
     end
   end
   go_on_when_full()
