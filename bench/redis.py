@@ -80,12 +80,12 @@ async def measure_redis(*, quick: bool, only: Sequence[str]) -> list[Figure]:
     jobs = 10_000 if quick else 50_000
     todo: dict[str, Callable[[RedisGround], Awaitable[list[Figure]]]] = {
         "bulk": partial(measures.bulk, n=jobs, least=0.4),
-        "single": partial(measures.single, n=4_000 if quick else 20_000, least=10),
+        "single": partial(measures.single, n=4_000 if quick else 20_000, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.4),
-        "pickup": partial(measures.pickup, n=100 if quick else 400, most=3),
+        "pickup": partial(measures.pickup, n=100 if quick else 400, most=3, most_p99=None if quick else 10),
         "idle": partial(measures.idle, seconds=8 if quick else 30, most_cpu=2, most_memory=60),
         "memory": partial(memory, n=jobs, most=700),
-        "backlog": partial(measures.backlog, n=50_000 if quick else 1_000_000, least=0.6),
+        "backlog": partial(measures.backlog, n=50_000 if quick else 1_000_000, least=0.8),
         "import": lambda _: measures.importing(),
     }
     made: list[Figure] = []

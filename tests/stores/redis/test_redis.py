@@ -47,7 +47,7 @@ SCRIPTS = files("windlass.stores.redis") / "scripts"
 
 
 def test_the_scripts_know_the_fields_by_the_same_places() -> None:
-    text = (SCRIPTS / "common.lua").read_text(encoding="utf-8")
+    text = (SCRIPTS / "records.lua").read_text(encoding="utf-8")
     places: dict[str, int] = {}
     for names, numbers in re.findall(r"^local ([A-Z_, ]+) = ([0-9, ]+)$", text, re.MULTILINE):
         places |= dict(zip(names.split(", "), map(int, numbers.split(", ")), strict=True))
@@ -275,6 +275,16 @@ async def test_a_cancelled_command_does_not_leave_its_answer_to_another(place: R
             await asyncio.sleep(0)  # it has taken its connection before the late answer comes
             between.let_go()
             assert [job.id for job in await next_one if job] == [ids[n]]
+
+
+async def test_a_command_that_is_cancelled_at_any_step_ends_so(store: RedisStore) -> None:
+    for steps in range(40):
+        asking = asyncio.create_task(store.link.command("PING"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if asking.cancel():
+            await asyncio.wait([asking])
+            assert asking.cancelled()
 
 
 async def test_the_channel_is_opened_again(store: RedisStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from windlass.stores.redis.records import PAYLOAD, as_duration_ms, job_of, told, unpacked
+from windlass.stores.redis.records import Shared, as_duration_ms, job_of, told
 
 if TYPE_CHECKING:
     from windlass.core.job import Job
@@ -28,11 +28,8 @@ async def claim(link: Link, want: Want) -> list[Job]:
         return [want.worker_id, want.n, lease, mark, int(again), actor, *queues, *want.types]
 
     answer = await link.ask("claim", values)
-    return [_job(*answer[at : at + 3]) for at in range(0, len(answer), 3)]
-
-
-def _job(id_: bytes, record: bytes, apart: bytes) -> Job:
-    fields = unpacked(record)
-    if apart:
-        fields[PAYLOAD] = apart.decode()
-    return job_of(id_.decode(), fields)
+    kinds: dict[bytes, Shared] = {}
+    return [
+        job_of(id_.decode(), record, kinds, apart.decode())
+        for id_, record, apart in zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    ]

@@ -40,6 +40,7 @@ Answer: TypeAlias = Any
 OLDEST = (6, 2)
 """with effects replication by default, and ZRANGE as scripts use it"""
 _MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
+_READ = 256 * 1024  # bytes read at once: the answer to a claim is a long one
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
 
 _LOST = (rd.ConnectionError, rd.TimeoutError, OSError)
@@ -104,7 +105,7 @@ class Place:
 def script(name: str) -> tuple[str, str]:
     """The text of a script and its digest."""
     where = files("windlass.stores.redis") / "scripts"
-    parts = ("common", *_PARTS.get(name, ()), name)
+    parts = ("records", "common", *_PARTS.get(name, ()), name)
     text = "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -129,6 +130,10 @@ class Link:
             return driver.from_url(
                 self.nodes.at,
                 socket_connect_timeout=min(_CONNECT, self.place.timeout),
+                # What may take how long is said in `_surely`. The driver's own way makes a task of every command, in
+                # which Python 3.11 loses a cancellation that meets its end: a worker would then never stop.
+                socket_timeout=None,
+                socket_read_size=_READ,
                 # The driver must not repeat by itself: what may be repeated is said here, and how often.
                 retry=Retry(NoBackoff(), 0),
                 client_name="windlass",

@@ -87,7 +87,7 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
 
 
 _COUNT = 12  # where a group of `_alike` has its number of drafts
-_PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("queue")  # scripts write what comes before the queue
+_PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("wait")  # scripts write what comes before the wait
 
 
 def _shared(draft: Draft, *, apart: bool) -> list[Value]:
@@ -125,32 +125,29 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
     lineage, tail = groups.ends(options)
     key = draft.unique_queued or ""
     limit = "" if draft.limit is None else str(draft.limit)
-    fields = [
+    shared = [
         options.queue,
         draft.type,
         str(options.priority),
         *_UNTOUCHED,
-        key,
-        key,
-        draft.unique_running or "",
-        draft.limit_key or "",
         limit,
         "",
         options.schedule or "",
         *_NOTHING_YET,
+        str(options.max_attempts),
+        str(options.max_crashes),
+        _ms(options.timeout),
         "" if payload else "1",
-        *lineage,
-        draft.idempotency_key or "",
-        payload,
-        *tail,
     ]
-    return packed(fields)
+    piece, keys = packed(shared), packed([key, key, draft.unique_running or "", draft.limit_key or ""])
+    rest = packed([*lineage, draft.idempotency_key or "", payload, *tail])
+    return b"\0".join((b"", b"", keys, str(len(piece)).encode(), piece, rest))  # neither wait nor result yet
 
 
-_UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "", "")
-"""attempts, crashes, token, worker, expires_at, started_at, cancel_at, finished_at, duration, wait"""
-_NOTHING_YET = ("", "", "", "1")
-"""progress, result, error, moves"""
+_UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "")
+"""attempts, crashes, token, worker, expires_at, started_at, cancel_at, finished_at, duration"""
+_NOTHING_YET = ("", "", "1")
+"""progress, error, moves"""
 
 
 def _lineage(options: Options) -> list[str]:
@@ -166,9 +163,6 @@ def _lineage(options: Options) -> list[str]:
 
 def _tail(options: Options) -> list[str]:
     return [
-        str(options.max_attempts),
-        str(options.max_crashes),
-        _ms(options.timeout),
         options.replay_of or "",
         json.dumps(options.tags) if options.tags else "",
         options.metadata_json or "",

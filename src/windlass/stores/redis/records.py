@@ -5,11 +5,12 @@ node, so that a script may use them together.
 
     j:<id>              one job, its fields in the order of FIELDS between NUL characters; the last is its history
     x:<id>              its payload, where that is long: `apart` then says so, and moves do not write it again
-    v:<status|queue|type>   ids of the jobs of one status, queue and type; ids sort by age, so views list newest first
-    counts              how many jobs are in each of these lists; a list without jobs is not in it
+    v:<status|queue|type>   ids of the jobs of one status, queue and type; ids sort by age, so views list newest first.
+                        Those that are queued or processing are in one list, as of the status `a`: claims leave it alone
+    counts              how many jobs there are of each status, queue and type; what has none is not in it
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
     due                 scheduled and retrying jobs by run_at
-    leases              processing jobs by the end of their lease; `cancels` those somebody asked to cancel
+    leases:<queue|type> processing jobs by the end of their lease; `cancels` those somebody asked to cancel
     b:<what>            jobs blocked by one limit or key, by queued_at; `blocked` names those that are not empty
     slots               how many jobs of each limit key are processing
     keys                which job holds each unique key
@@ -55,6 +56,13 @@ FIELDS = (
     "queued_at",
     "updated_at",
     "created_at",
+    "wait",
+    "result",
+    "key",
+    "key_queued",
+    "key_running",
+    "limit_key",
+    "size",
     "queue",
     "type",
     "priority",
@@ -67,18 +75,15 @@ FIELDS = (
     "cancel_at",
     "finished_at",
     "duration",
-    "wait",
-    "key",
-    "key_queued",
-    "key_running",
-    "limit_key",
     "limit",
     "blocked_by",
     "schedule",
     "progress",
-    "result",
     "error",
     "moves",
+    "max_attempts",
+    "max_crashes",
+    "timeout",
     "apart",
     "tick",
     "parent",
@@ -88,18 +93,16 @@ FIELDS = (
     "correlation",
     "idempotent",
     "payload",
-    "max_attempts",
-    "max_crashes",
-    "timeout",
     "replay_of",
     "tags",
     "metadata",
     "trace",
     "history",
 )
-"""In the order that `job_of` reads them; common.lua numbers the ones that scripts use from 1."""
-PAYLOAD = FIELDS.index("payload")
-APART = FIELDS.index("apart")
+"""The first eleven are a job's own. `size` tells how many bytes those up to `apart` take, which jobs share that were
+asked for alike and have come as far: that piece is taken apart once for all of them, here and in records.lua, which
+numbers the fields that scripts use from 1."""
+OWN = FIELDS.index("size")
 MOVES = FIELDS.index("moves")
 HISTORY = FIELDS.index("history")
 
@@ -114,6 +117,7 @@ CODES = {
     Status.CANCELLED: "c",
 }
 STATUSES = {code: status for status, code in CODES.items()}
+_STATUS = {code.encode(): status for status, code in CODES.items()}
 EVENTS = {
     Happened.ENQUEUED: "e",
     Happened.REPLACED: "R",
@@ -137,7 +141,7 @@ _HAPPENED = {code: happened for happened, code in EVENTS.items()}
 
 
 @lru_cache(maxsize=8192)
-def instant(ms: int | str) -> datetime:
+def instant(ms: int | str | bytes) -> datetime:
     """Milliseconds since 1970 as an aware datetime; cached because a batch shares its instants."""
     return EPOCH + timedelta(milliseconds=int(ms))
 
@@ -176,54 +180,96 @@ def unpacked(value: bytes) -> list[str]:
     return value.decode().split(NUL)
 
 
-def job_of(id_: str, fields: Sequence[str]) -> Job:
-    """The job of a record; by place, because this runs for every job there is."""
-    f = fields
+class Shared:
+    """What jobs of one kind have in common, as values."""
+
+    __slots__ = (
+        *("attempts", "blocked_by", "cancel_at", "crashes", "duration", "error", "expires_at", "finished_at", "limit"),
+        *("max_attempts", "max_crashes", "priority", "progress", "queue", "schedule", "started_at", "timeout"),
+        *("token", "type", "worker"),
+    )
+
+    def __init__(self, piece: bytes) -> None:
+        f = piece.decode().split(NUL)
+        self.queue = f[0]
+        self.type = f[1]
+        self.priority = int(f[2])
+        self.attempts = int(f[3])
+        self.crashes = int(f[4])
+        self.token = int(f[5])
+        self.worker = f[6] or None
+        self.expires_at = maybe_instant(f[7])
+        self.started_at = maybe_instant(f[8])
+        self.cancel_at = maybe_instant(f[9])
+        self.finished_at = maybe_instant(f[10])
+        self.duration = int(f[11]) if f[11] else None
+        self.limit = int(f[12]) if f[12] else None
+        self.blocked_by = f[13] or None
+        self.schedule = f[14] or None
+        self.progress = Progress(**json.loads(f[15])) if f[15] else None
+        self.error = Error(**json.loads(f[16])) if f[16] else None
+        self.max_attempts = int(f[18])
+        self.max_crashes = int(f[19])
+        self.timeout = duration(f[20]) if f[20] else None
+
+
+def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "") -> Job:
+    """The job of a record; `kinds` is what records read before it have shared, `apart` a payload that lies apart."""
+    own = record.split(b"\0", OWN + 1)
+    status, run_at, queued_at, updated_at, created_at, wait, result, key, queued, running, limit, size, pieces = own
+    end = int(size)
+    piece = pieces[:end]
+    kind = kinds.get(piece)
+    if kind is None:
+        kind = kinds[piece] = Shared(piece)
+    tick, parent, user, entity, entity_id, correlation, idempotent, payload, replay_of, tags, metadata, trace, _ = (
+        pieces[end + 1 :].decode().split(NUL)
+    )
     return Job(
         id_,
-        f[6],
-        f[5],
-        f[37],
-        STATUSES[f[0]],
-        int(f[7]),
-        instant(f[1]),
-        int(f[8]),
-        int(f[38]),
-        int(f[9]),
-        int(f[39]),
-        duration(f[40]) if f[40] else None,
-        instant(f[4]),
-        instant(f[3]),
-        maybe_instant(f[2]),
-        maybe_instant(f[14]),
-        f[11] or None,
-        int(f[10]),
-        maybe_instant(f[12]),
-        maybe_instant(f[13]),
-        f[26] or None,
-        Error(**json.loads(f[27])) if f[27] else None,
-        Progress(**json.loads(f[25])) if f[25] else None,
-        maybe_instant(f[15]),
-        int(f[16]) if f[16] else None,
-        int(f[17]) if f[17] else None,
-        f[18] or None,
-        f[19] or None,
-        f[20] or None,
-        f[36] or None,
-        f[21] or None,
-        int(f[22]) if f[22] else None,
-        f[23] or None,
-        f[24] or None,
-        maybe_instant(f[30]),
-        f[31] or None,
-        f[41] or None,
-        f[35] or None,
-        f[32] or None,
-        f[33] or None,
-        f[34] or None,
-        tuple(json.loads(f[42])) if f[42] else (),
-        f[43] or None,
-        f[44] or None,
+        kind.type,
+        kind.queue,
+        apart or payload,
+        _STATUS[status],
+        kind.priority,
+        instant(run_at),
+        kind.attempts,
+        kind.max_attempts,
+        kind.crashes,
+        kind.max_crashes,
+        kind.timeout,
+        instant(created_at),
+        instant(updated_at),
+        instant(queued_at) if queued_at else None,
+        kind.cancel_at,
+        kind.worker,
+        kind.token,
+        kind.expires_at,
+        kind.started_at,
+        result.decode() if result else None,
+        kind.error,
+        kind.progress,
+        kind.finished_at,
+        kind.duration,
+        int(wait) if wait else None,
+        key.decode() if key else None,
+        queued.decode() if queued else None,
+        running.decode() if running else None,
+        idempotent or None,
+        limit.decode() if limit else None,
+        kind.limit,
+        kind.blocked_by,
+        kind.schedule,
+        instant(tick) if tick else None,
+        parent or None,
+        replay_of or None,
+        correlation or None,
+        user or None,
+        entity or None,
+        entity_id or None,
+        tuple(json.loads(tags)) if tags else (),
+        metadata or None,
+        trace or None,
     )
 
 

@@ -59,26 +59,28 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
 
 async def settle(link: Link, script: str, transitions: Sequence[Transition]) -> list[str]:
     """Have a script write transitions, those that end alike together; returns one letter for each, in order."""
-    alike: dict[tuple[str, ...], tuple[list[int], list[str]]] = {}
+    alike: dict[object, tuple[list[int], list[str]]] = {}
     for at, one in enumerate(transitions):
-        group = alike.get(common := _common(one))
+        id_, token, to, happened, delay, give_back, crashed, result, error, note = one
+        group = alike.get(common := (token, to, happened, delay, give_back, crashed, error, note))
         if group is None:
             group = alike[common] = ([], [])
         group[0].append(at)
-        group[1].extend((one.id, str(one.token), one.result_json or ""))
+        group[1].extend((id_, result or ""))
     values: list[Value] = []
-    for common, (_, each) in alike.items():
-        values += [packed(common), packed([*each, ""])]
+    for places, each in alike.values():
+        values += [packed(_common(transitions[places[0]])), packed([*each, ""])]
     answer = (await link.run(script, values)).decode()
     letters = [""] * len(transitions)
-    places = (at for group in alike.values() for at in group[0])
-    for at, letter in zip(places, answer, strict=True):
+    in_order = (at for places, _ in alike.values() for at in places)
+    for at, letter in zip(in_order, answer, strict=True):
         letters[at] = letter
     return letters
 
 
 def _common(one: Transition) -> tuple[str, ...]:
     return (
+        str(one.token),
         CODES[one.to],
         EVENTS[one.happened],
         "" if one.delay is None else str(as_duration_ms(one.delay)),

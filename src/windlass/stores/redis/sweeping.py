@@ -8,7 +8,7 @@ from windlass.core.outcome import Lost
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import Promoted, Rescued, Retention
-from windlass.stores.redis.records import STATUSES, as_duration_ms, duration, job_of, unpacked
+from windlass.stores.redis.records import STATUSES, Shared, as_duration_ms, duration, job_of
 from windlass.stores.redis.settling import settle
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     while len(rescued) < n:
         part = min(n - len(rescued), _AT_ONCE)
         answer = await link.run("lost", [part])
-        jobs = [job_of(answer[at].decode(), unpacked(answer[at + 1])) for at in range(0, len(answer), 2)]
+        kinds: dict[bytes, Shared] = {}
+        jobs = [job_of(answer[at].decode(), answer[at + 1], kinds) for at in range(0, len(answer), 2)]
         if not jobs:
             break
         letters = await settle(link, "rescue", [decide(job, Lost()) for job in jobs])

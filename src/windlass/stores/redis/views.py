@@ -10,12 +10,11 @@ from windlass.core.status import Status
 from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import (
-    APART,
     CODES,
     FIELDS,
-    PAYLOAD,
     SEP,
     STATUSES,
+    Shared,
     as_duration_ms,
     entries_of,
     instant,
@@ -57,20 +56,16 @@ class RedisViews(Room):
         return await self._jobs([(id_, value) for id_, value in zip(ids, found, strict=True)])
 
     async def _jobs(self, found: Sequence[tuple[str, bytes | None]]) -> list[Job | None]:
-        records = [None if value is None else unpacked(value) for _, value in found]
-        apart = [at for at, fields in enumerate(records) if fields is not None and fields[APART]]
+        kinds: dict[bytes, Shared] = {}
+        jobs = [None if value is None else job_of(id_, value, kinds) for id_, value in found]
+        apart = [(at, job) for at, job in enumerate(jobs) if job is not None and not job.payload_json]
         for first in range(0, len(apart), _AT_ONCE):
             part = apart[first : first + _AT_ONCE]
-            payloads = await self.link.command("MGET", *[self.link.key(f"x:{found[at][0]}") for at in part])
-            for at, payload in zip(part, payloads, strict=True):
-                fields = records[at]
-                if payload is None or fields is None:
-                    records[at] = None  # deleted since
-                else:
-                    fields[PAYLOAD] = payload.decode()
-        return [
-            None if fields is None else job_of(id_, fields) for (id_, _), fields in zip(found, records, strict=True)
-        ]
+            payloads = await self.link.command("MGET", *[self.link.key(f"x:{job.id}") for _, job in part])
+            for (at, job), payload in zip(part, payloads, strict=True):
+                # Without a payload it was deleted since.
+                jobs[at] = None if payload is None else job._replace(payload_json=payload.decode())
+        return jobs
 
     @guarded
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:

@@ -9,7 +9,7 @@ local function answer(ids)
   for _, id in ipairs(ids) do
     local job, at = job_of(id), #told
     told[at + 1] = id
-    told[at + 2] = texts[id] or joined(job)
+    told[at + 2] = job[TEXT] or joined(job)
     told[at + 3] = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
   end
   return told
@@ -63,6 +63,8 @@ local function next_line()
   return page[page_at]
 end
 
+local walked = {}
+
 local function next_group()
   local group
   while true do
@@ -80,7 +82,11 @@ local function next_group()
         allowance[queue] = allowance[queue] or n
       end
       group = group or {priority = priority}
-      group[#group + 1] = {key = P .. 'w:' .. line, name = line, queue = queue, from = 0, at = 1, found = {}}
+      group[#group + 1] = {
+        key = P .. 'w:' .. line, name = line, queue = queue, priority = priority, from = 0, at = 1, found = {}, gone = 0,
+      }
+      walked[#walked + 1] = group[#group]
+      fronts[P .. 'w:' .. line] = 0
     end
   end
 end
@@ -105,7 +111,7 @@ local function head(line)
     end
     load(ids)
   end
-  return line.found[line.at], tonumber(line.found[line.at + 1])
+  return line.found[line.at], line.found[line.at + 1]
 end
 
 local function foremost(group)
@@ -115,7 +121,8 @@ local function foremost(group)
   end
   local best, best_id, best_at
   for _, line in ipairs(group) do
-    local id, run_at = head(line)
+    local id, score = head(line)
+    local run_at = tonumber(score)
     if id and (not best or run_at < best_at or (run_at == best_at and id < best_id)) then
       best, best_id, best_at = line, id, run_at
     end
@@ -126,7 +133,7 @@ end
 local used, held = {}, {}
 
 -- What keeps a job from running now, counting what this very claim has let through.
-local function gate(id, job)
+local function gate(job)
   local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
   if running == job[KEY] then
     running = ''
@@ -148,6 +155,30 @@ local function gate(id, job)
   end
 end
 
+-- What a claim changes alike in jobs that look alike.
+local claims = {}
+
+local function claimed(job)
+  first = first or first_token()
+  job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[math.max(job[TOKEN] + 1, first)], until_
+  job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
+  return 'p', entry_of('k', 'p', job[TOKEN], ARGV[6])
+end
+
+local function take(id, job)
+  job[UPDATED_AT], job[WAIT] = NOW, job[QUEUED_AT] ~= '' and digits[now - job[QUEUED_AT]] or ''
+  turn(id, job, claims, claimed)
+  taken[#taken + 1] = id
+end
+
+local function block(id, job, by)
+  leave(id, job, 'b')
+  job[UPDATED_AT], job[BLOCKED_BY] = NOW, by
+  enter(id, job, 'b', 'q')
+  tell(id, job, 'b', '', noted(by))
+  blocked = blocked + 1
+end
+
 while #taken < n and blocked < MOST_BLOCKED do
   local group = next_group()
   if not group then
@@ -158,40 +189,31 @@ while #taken < n and blocked < MOST_BLOCKED do
     if not line then
       break
     end
-    line.at = line.at + 2
+    -- Whatever becomes of the first in a line, it leaves it.
+    line.at, line.gone = line.at + 2, line.gone + 1
     local job = jobs[id]
-    local by = job and gate(id, job)
-    if job then
-      leave(id, job)
-      job[UPDATED_AT] = NOW
-    end
-    if not job then
-      remove(line.key, id)
-      lines[line.name] = group.priority
-    elseif by then
-      blocked = blocked + 1
-      job[BLOCKED_BY] = by
-      enter(id, job, 'b')
-      tell(id, job, 'b', '', noted(by))
-    else
+    local by = job and gate(job)
+    if by then
+      block(id, job, by)
+    elseif job then
       allowance[line.queue] = allowance[line.queue] - 1
-      taken[#taken + 1] = id
-      first = first or first_token()
-      job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[math.max(job[TOKEN] + 1, first)], until_
-      job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
-      job[WAIT] = job[QUEUED_AT] ~= '' and digits[now - job[QUEUED_AT]] or ''
-      enter(id, job, 'p')
-      tell(id, job, 'k', job[TOKEN], ARGV[6])
+      take(id, job)
     end
   end
 end
+for _, line in ipairs(walked) do
+  if line.gone > 0 then
+    fronts[line.key], lines[line.name] = line.gone, line.priority
+  end
+end
+move_all(claims)
 flush()
 for _, id in ipairs(taken) do
   local job = jobs[id]
   if job[KEY] ~= job[KEY_RUNNING] then
     let_go(id, job)
     hold(id, job, job[KEY_RUNNING])
-    changed[id] = job
+    touch(id, job)
   end
 end
 flush()

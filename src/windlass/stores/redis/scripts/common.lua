@@ -1,112 +1,50 @@
--- What every script begins with: the clock, names of keys, records, and writes gathered into few commands.
+-- What scripts share beside records: writes gathered into few commands, the lists that a job is in, and unblocking.
 --
--- KEYS[1] is what all keys of the namespace begin with, hash tag included. No script raises after its first write:
--- Redis does not undo what a script has done. Removals are written first: they are allowed when memory is full, and
--- what comes after an allowed write is allowed too, so that work at hand can end while new work is refused.
-local P = KEYS[1]
-local SEP = '\31'
-local MOST = 1000
-local MOST_LINES = 100
-local COUNTS, LEASES, DUE, RECORD = P .. 'counts', P .. 'leases', P .. 'due', P .. 'j:'
-
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-
--- Numbers as text, made once in a call: making them is slower than all else that is done with a field.
-local digits = setmetatable({}, {__index = function(known, n)
-  local text = string.format('%.0f', n)
-  known[n] = text
-  return text
-end})
-local NOW = digits[now]
-
--- The places of a record's fields; records.py has the same list. What moves change stands first and is taken apart in one
--- step; the rest is left in one piece, REST, at whose end the history grows.
-local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, QUEUE, TYPE, PRIORITY = 1, 2, 3, 4, 5, 6, 7, 8
-local ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT, STARTED_AT, CANCEL_AT, FINISHED_AT = 9, 10, 11, 12, 13, 14, 15, 16
-local DURATION, WAIT, KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, LIMIT, BLOCKED_BY = 17, 18, 19, 20, 21, 22, 23, 24
-local SCHEDULE, PROGRESS, RESULT, ERROR, MOVES, APART, REST = 25, 26, 27, 28, 29, 30, 31
--- Only where a record is taken apart as a whole:
-local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 31, 32, 33, 34, 35, 36, 37, 38
-local PARTS = '^' .. string.rep('(%Z*)%z', REST - 1) .. '(.*)$'
+-- No script raises after its first write: Redis does not undo what a script has done. Removals are written first: they are
+-- allowed when memory is full, and what comes after an allowed write is allowed too, so that work at hand can end while
+-- new work is refused.
+local COUNTS, DUE = P .. 'counts', P .. 'due'
 
 local WAITS = {s = true, q = true, b = true, r = true}
 local ENDED = {d = true, f = true, c = true}
+-- Queued and processing jobs are in one view, so that a claim need not touch it; `leases` tells them apart.
+local VIEW = {s = 's', q = 'a', p = 'a', b = 'b', r = 'r', d = 'd', f = 'f', c = 'c'}
 
-local function split(text)
-  local fields, n, from = {}, 0, 1
-  local find, sub = string.find, string.sub
-  while true do
-    local at = find(text, '\0', from, true)
-    n = n + 1
-    if not at then
-      fields[n] = sub(text, from)
-      return fields
-    end
-    fields[n] = sub(text, from, at - 1)
-    from = at + 1
-  end
-end
-
-local function joined(job)
-  return table.concat(job, '\0')
-end
-
-local function parts_of(text)
-  return {string.match(text, PARTS)}
-end
-
-local function whole(job)
-  return split(joined(job))
-end
-
--- What this call has read and is about to write; `texts` is how records were last written.
-local jobs, changed, texts = {}, {}, {}
 local removals, additions, tallies = {}, {}, {}
 local lines, queues_behind = {}, {}
+-- Lines of which a claim takes all up to some place: how many, by key. They need not be looked for one by one.
+local fronts = {}
 
-local function load(ids)
-  for first = 1, #ids, MOST do
-    local keys, n = {}, 0
-    for at = first, math.min(first + MOST - 1, #ids) do
-      n = n + 1
-      keys[n] = RECORD .. ids[at]
-    end
-    local found = redis.call('MGET', unpack(keys))
-    for at = 1, n do
-      local id = ids[first + at - 1]
-      if found[at] and jobs[id] == nil then
-        jobs[id] = parts_of(found[at])
-      end
-    end
-  end
-end
-
-local function job_of(id)
-  if jobs[id] == nil then
-    local found = redis.call('GET', RECORD .. id)
-    jobs[id] = found and parts_of(found) or false
-  end
-  return jobs[id]
-end
-
-local function remove(key, member)
-  local list = removals[key]
+local function gathered(lists, key)
+  local list = lists[key]
   if not list then
-    removals[key] = {member}
-  else
-    list[#list + 1] = member
+    list = {}
+    lists[key] = list
+  end
+  return list, #list
+end
+
+local function remove_all(key, members)
+  local list, n = gathered(removals, key)
+  for at = 1, #members do
+    list[n + at] = members[at]
   end
 end
 
-local function add(key, score, member)
-  local list = additions[key]
-  if not list then
-    additions[key] = {score, member}
-  else
-    local n = #list
-    list[n + 1] = score
-    list[n + 2] = member
+local function add_all(key, score, members)
+  local list, n = gathered(additions, key)
+  for at = 1, #members do
+    list[n + 1], list[n + 2] = score, members[at]
+    n = n + 2
+  end
+end
+
+-- Each by a field of its own.
+local function add_each(key, field, ids)
+  local list, n = gathered(additions, key)
+  for at = 1, #ids do
+    list[n + 1], list[n + 2] = jobs[ids[at]][field], ids[at]
+    n = n + 2
   end
 end
 
@@ -135,21 +73,31 @@ local function shared(tree, one, two, three, make)
   end
   local made = by_three[three]
   if not made then
-    made = make(one .. SEP .. two .. SEP .. three)
+    made = make(one, two, three)
     by_three[three] = made
   end
   return made
 end
 
-local function named_view(name)
-  return {name = name, view = P .. 'v:' .. name, ends = {}}
+-- What is named after a status, a queue and a type; `n` is how many jobs more there are of them than are counted.
+local counted = {}
+
+local function named(status, queue, type_)
+  local of = queue .. SEP .. type_
+  local made = {
+    name = status .. SEP .. of, view = P .. 'v:' .. VIEW[status] .. SEP .. of, leases = P .. 'leases:' .. of,
+    ended = P .. 'ended:' .. status .. SEP .. queue, n = 0,
+  }
+  counted[#counted + 1] = made
+  return made
 end
 
 local function names_of(job)
-  return shared(names, job[STATUS], job[QUEUE], job[TYPE], named_view)
+  return shared(names, job[STATUS], job[QUEUE], job[TYPE], named)
 end
 
-local function named_line(name)
+local function named_line(queue, type_, priority)
+  local name = queue .. SEP .. type_ .. SEP .. priority
   return {name = name, key = P .. 'w:' .. name}
 end
 
@@ -159,70 +107,99 @@ local function line_of(job)
   return line.key
 end
 
--- Takes a job out of every list its status put it in.
-local function leave(id, job)
-  local status = job[STATUS]
-  local known = names_of(job)
-  remove(known.view, id)
-  tally(COUNTS, known.name, -1)
+local function fill_slots(ids, n)
+  for at = 1, #ids do
+    local limit = jobs[ids[at]][LIMIT_KEY]
+    if limit ~= '' then
+      tally(P .. 'slots', limit, n)
+    end
+  end
+end
+
+-- Takes jobs out of every list their status put them in, but for the view if they will be in that again. They have
+-- the status and the shared fields of `job`; `to` is the status they move to, or nothing.
+local function leave_all(ids, job, to)
+  local status, known = job[STATUS], names_of(job)
+  known.n = known.n - #ids
+  if VIEW[status] ~= VIEW[to] then
+    remove_all(known.view, ids)
+  end
   if status == 'q' then
-    remove(line_of(job), id)
+    local line = line_of(job)
+    if not fronts[line] then
+      remove_all(line, ids)
+    end
   elseif status == 'p' then
-    remove(LEASES, id)
+    remove_all(known.leases, ids)
     if job[CANCEL_AT] ~= '' then
-      remove(P .. 'cancels', id)
+      remove_all(P .. 'cancels', ids)
     end
-    if job[LIMIT_KEY] ~= '' then
-      tally(P .. 'slots', job[LIMIT_KEY], -1)
-    end
+    fill_slots(ids, -1)
   elseif status == 's' or status == 'r' then
-    remove(DUE, id)
+    remove_all(DUE, ids)
   elseif status == 'b' then
-    remove(P .. 'b:' .. job[BLOCKED_BY], id)
+    remove_all(P .. 'b:' .. job[BLOCKED_BY], ids)
     queues_behind[job[BLOCKED_BY]] = true
   elseif ENDED[status] then
-    remove(P .. 'ended:' .. status .. SEP .. job[QUEUE], id)
+    remove_all(known.ended, ids)
   end
 end
 
--- Puts a job into the lists of its new status.
-local function enter(id, job, status)
-  job[STATUS] = status
-  changed[id] = job
-  local known = names_of(job)
-  add(known.view, '0', id)
-  tally(COUNTS, known.name, 1)
+-- Puts jobs into the lists of their status, which is that of `job`, as are their shared fields; `from` is the one they left,
+-- or nothing.
+local function enter_all(ids, job, from)
+  local status, known = job[STATUS], names_of(job)
+  known.n = known.n + #ids
+  if VIEW[status] ~= VIEW[from] then
+    add_all(known.view, '0', ids)
+  end
   if status == 'q' then
-    add(line_of(job), job[RUN_AT], id)
+    add_each(line_of(job), RUN_AT, ids)
   elseif status == 'p' then
-    add(LEASES, job[EXPIRES_AT], id)
-    if job[LIMIT_KEY] ~= '' then
-      tally(P .. 'slots', job[LIMIT_KEY], 1)
-    end
+    add_all(known.leases, job[EXPIRES_AT], ids)
+    fill_slots(ids, 1)
   elseif status == 's' or status == 'r' then
-    add(DUE, job[RUN_AT], id)
+    add_each(DUE, RUN_AT, ids)
   elseif status == 'b' then
-    add(P .. 'b:' .. job[BLOCKED_BY], job[QUEUED_AT], id)
+    add_each(P .. 'b:' .. job[BLOCKED_BY], QUEUED_AT, ids)
     queues_behind[job[BLOCKED_BY]] = true
   elseif ENDED[status] then
-    add(P .. 'ended:' .. status .. SEP .. job[QUEUE], job[FINISHED_AT], id)
+    add_all(known.ended, job[FINISHED_AT], ids)
   end
 end
 
-local function tell(id, job, what, token, rest)
-  local moves = job[MOVES] + 1
-  job[MOVES] = digits[moves]
-  if moves > MOST_LINES then
-    local before, kept = string.match(job[REST], '^(.*%z)%Z-\n(.*)$')
-    job[REST] = before .. kept
+-- Where a schedule asks whether an earlier job of it is live.
+local function mark_live(ids, job, from)
+  local was, is = from and not ENDED[from], not ENDED[job[STATUS]]
+  if job[SCHEDULE] ~= '' and was ~= is then
+    if is then
+      add_all(P .. 'live:' .. job[SCHEDULE], '0', ids)
+    else
+      remove_all(P .. 'live:' .. job[SCHEDULE], ids)
+    end
   end
-  job[REST] = job[REST] .. '\n' .. NOW .. ',' .. what .. job[STATUS] .. ',' .. token .. ',' .. rest
-  changed[id] = job
 end
 
--- A note that Lua itself writes: plain text without line breaks.
-local function noted(text)
-  return '!' .. text
+local function leave(id, job, to)
+  leave_all({id}, job, to)
+end
+
+local function enter(id, job, status, from)
+  job[STATUS] = status
+  touch(id, job)
+  enter_all({id}, job, from)
+  mark_live({id}, job, from)
+end
+
+-- Moves the jobs of every kind that `turn` has changed.
+local function move_all(turned)
+  for _, herd in pairs(turned) do
+    local from = herd.before[STATUS]
+    herd.after[STATUS] = herd.to
+    leave_all(herd.ids, herd.before, herd.to)
+    enter_all(herd.ids, herd.after, from)
+    mark_live(herd.ids, herd.after, from)
+  end
 end
 
 local function let_go(id, job)
@@ -247,8 +224,19 @@ local function in_parts(command, key, values)
   end
 end
 
+local function count(key, field, by)
+  if by ~= 0 and redis.call('HINCRBY', key, field, by) == 0 then
+    redis.call('HDEL', key, field)
+  end
+end
+
 -- Writes what was gathered.
 local function flush()
+  for key, n in pairs(fronts) do
+    if n > 0 then
+      redis.call('ZREMRANGEBYRANK', key, 0, n - 1)
+    end
+  end
   for key, members in pairs(removals) do
     in_parts('ZREM', key, members)
   end
@@ -256,12 +244,13 @@ local function flush()
     in_parts('ZADD', key, pairs_)
   end
   local written, n = {}, 0
-  for id, job in pairs(changed) do
-    local text = joined(job)
-    texts[id] = text
-    written[n + 1] = RECORD .. id
-    written[n + 2] = text
-    n = n + 2
+  for _, id in ipairs(changed) do
+    local job = jobs[id]
+    if job then
+      job[TEXT] = joined(job)
+      written[n + 1], written[n + 2] = RECORD .. id, job[TEXT]
+      n = n + 2
+    end
     if n >= MOST then
       redis.call('MSET', unpack(written))
       written, n = {}, 0
@@ -272,10 +261,12 @@ local function flush()
   end
   for key, fields in pairs(tallies) do
     for field, by in pairs(fields) do
-      if by ~= 0 and redis.call('HINCRBY', key, field, by) == 0 then
-        redis.call('HDEL', key, field)
-      end
+      count(key, field, by)
     end
+  end
+  for _, known in ipairs(counted) do
+    count(COUNTS, known.name, known.n)
+    known.n = 0
   end
   for line, priority in pairs(lines) do
     if redis.call('EXISTS', P .. 'w:' .. line) == 1 then
@@ -291,7 +282,7 @@ local function flush()
       redis.call('ZREM', P .. 'blocked', by)
     end
   end
-  removals, additions, changed, tallies, lines, queues_behind = {}, {}, {}, {}, {}, {}
+  removals, additions, changed, tallies, lines, queues_behind, fronts = {}, {}, {}, {}, {}, {}, {}
 end
 
 -- Lets all that follows be written although memory is full: Redis refuses only a script's first write.
@@ -304,21 +295,21 @@ local function wake()
 end
 
 -- The lists that a job is in as long as it exists, whatever its status.
-local function each_list(job, act, id)
+local function each_list(job, act, ids)
   job = whole(job)
-  if job[USER] ~= '' then act(P .. 'user:' .. job[USER], id) end
-  if job[ENTITY] ~= '' then act(P .. 'entity:' .. job[ENTITY], id) end
-  if job[ENTITY_ID] ~= '' then act(P .. 'entity_id:' .. job[ENTITY_ID], id) end
-  if job[CORRELATION] ~= '' then act(P .. 'correlation:' .. job[CORRELATION], id) end
-  if job[SCHEDULE] ~= '' then act(P .. 'schedule:' .. job[SCHEDULE], id) end
-  if job[PARENT] ~= '' then act(P .. 'parent:' .. job[PARENT], id) end
+  if job[USER] ~= '' then act(P .. 'user:' .. job[USER], ids) end
+  if job[ENTITY] ~= '' then act(P .. 'entity:' .. job[ENTITY], ids) end
+  if job[ENTITY_ID] ~= '' then act(P .. 'entity_id:' .. job[ENTITY_ID], ids) end
+  if job[CORRELATION] ~= '' then act(P .. 'correlation:' .. job[CORRELATION], ids) end
+  if job[SCHEDULE] ~= '' then act(P .. 'schedule:' .. job[SCHEDULE], ids) end
+  if job[PARENT] ~= '' then act(P .. 'parent:' .. job[PARENT], ids) end
 end
 
 local function erase(id, job)
   leave(id, job)
-  each_list(job, remove, id)
+  each_list(job, remove_all, {id})
   if job[SCHEDULE] ~= '' then
-    remove(P .. 'live:' .. job[SCHEDULE], id)
+    remove_all(P .. 'live:' .. job[SCHEDULE], {id})
     local tick = whole(job)[TICK]
     if tick ~= '' and redis.call('HGET', P .. 'ticked:' .. job[SCHEDULE], tick) == id then
       redis.call('HDEL', P .. 'ticked:' .. job[SCHEDULE], tick)
@@ -326,19 +317,7 @@ local function erase(id, job)
   end
   let_go(id, job)
   jobs[id] = false
-  changed[id] = nil
   redis.call('DEL', RECORD .. id, P .. 'x:' .. id)
-end
-
--- Where a schedule asks whether an earlier job of it is live.
-local function mark_live(id, job)
-  if job[SCHEDULE] ~= '' then
-    if ENDED[job[STATUS]] then
-      remove(P .. 'live:' .. job[SCHEDULE], id)
-    else
-      add(P .. 'live:' .. job[SCHEDULE], 0, id)
-    end
-  end
 end
 
 -- A list may name a job whose record is gone, if somebody deleted that by hand: then the name goes too.
@@ -370,10 +349,10 @@ local function unblock(by)
   for _, id in ipairs(ids) do
     local job = job_of(id)
     if job then
-      leave(id, job)
+      leave(id, job, 'q')
       job[BLOCKED_BY] = ''
       job[UPDATED_AT] = NOW
-      enter(id, job, 'q')
+      enter(id, job, 'q', 'b')
       tell(id, job, 'u', '', '')
     else
       drop(key, id)

@@ -44,8 +44,8 @@ for _, group in ipairs(groups) do
     waiting[m + 1], waiting[m + 2] = group.run_at, id
     m = m + 2
   end
-  local named = group.status .. SEP .. group.queue .. SEP .. group.type
-  listed[#listed + 1] = {P .. 'v:' .. named, ids}
+  local lists = shared(names, group.status, group.queue, group.type, named)
+  listed[#listed + 1] = {lists.view, ids}
   if group.status == 'q' then
     local line = group.queue .. SEP .. group.type .. SEP .. group.priority
     lines[line] = group.priority
@@ -53,7 +53,7 @@ for _, group in ipairs(groups) do
   else
     listed[#listed + 1] = {DUE, waiting}
   end
-  tally(COUNTS, named, m / 2)
+  lists.n = lists.n + m / 2
 end
 for first = 1, size, MOST do
   redis.call('MSET', unpack(written, first, math.min(first + MOST - 1, size)))

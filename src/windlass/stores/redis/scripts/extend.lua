@@ -9,8 +9,8 @@ for at = 3, #ARGV, 2 do
   local id, job = ARGV[at], jobs[ARGV[at]]
   if job and job[STATUS] == 'p' and job[TOKEN] == ARGV[at + 1] and job[WORKER] == ARGV[1] then
     job[EXPIRES_AT] = until_
-    changed[id] = job
-    add(P .. 'leases', until_, id)
+    touch(id, job)
+    add_all(names_of(job).leases, until_, {id})
     told[#told + 1] = job[CANCEL_AT] ~= '' and 'c' or ''
   else
     told[#told + 1] = 'l'

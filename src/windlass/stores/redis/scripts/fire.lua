@@ -43,7 +43,7 @@ for place = at, #ARGV, 5 + DRAFT do
     told[#told + 1] = 'stale'
   else
     known[NEXT], known[LAST], known[UPDATED] = ARGV[place + 2], tick, now
-    redis.call('HSET', P .. 'schedules', name, joined(known))
+    redis.call('HSET', P .. 'schedules', name, packed(known))
     local draft = ARGV[place + 4] == '1' and draft_at(place + 5, groups)
     local fired, id = make(name, tick, ARGV[place + 3] == '1', draft)
     local ticks = P .. 'ticks:' .. name

@@ -9,7 +9,7 @@ for at = 2, #ARGV do
     elseif known[PAUSED] == '' then
       known[PAUSED] = now
     end
-    redis.call('HSET', P .. 'schedules', ARGV[at], joined(known))
+    redis.call('HSET', P .. 'schedules', ARGV[at], packed(known))
   end
 end
 wake()

@@ -39,14 +39,14 @@ local function replace(draft, holder_id, holder)
   if group.longest ~= '' then
     run_at = math.max(now, math.min(run_at, holder[CREATED_AT] + tonumber(group.longest)))
   end
-  leave(holder_id, holder)
+  local from, to = holder[STATUS], run_at > now and 's' or 'q'
+  leave(holder_id, holder, to)
   held[PAYLOAD] = fresh[PAYLOAD]
   holder[REST] = table.concat(held, '\0', REST)
   holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, digits[run_at]
   holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, ''
-  local to = run_at > now and 's' or 'q'
   holder[QUEUED_AT] = to == 'q' and NOW or ''
-  enter(holder_id, holder, to)
+  enter(holder_id, holder, to, from)
   tell(holder_id, holder, 'R', '', '')
   flush()
   if draft.apart ~= '' then
@@ -67,7 +67,7 @@ local function rooms(groups)
     end
   end
   if any then
-    local counts = redis.call('HGETALL', P .. 'counts')
+    local counts = redis.call('HGETALL', COUNTS)
     for at = 1, #counts, 2 do
       local queue = string.match(counts[at], '^[sqbr]' .. SEP .. '([^' .. SEP .. ']*)')
       if queue and depths[queue] then
@@ -87,8 +87,7 @@ local function write(draft)
   jobs[id] = job
   enter(id, job, group.status)
   if draft.listed then
-    each_list(job, function(key, member) add(key, 0, member) end, id)
-    mark_live(id, job)
+    each_list(job, function(key, ids) add_all(key, 0, ids) end, {id})
   end
   flush()
   local tick = job[SCHEDULE] ~= '' and whole(job)[TICK]

@@ -19,5 +19,5 @@ if tonumber(held[2]) <= now then
   return 0
 end
 held[2] = now + tonumber(ARGV[3])
-redis.call('SET', key, joined(held), 'PX', math.max(1, tonumber(ARGV[3])))
+redis.call('SET', key, packed(held), 'PX', math.max(1, tonumber(ARGV[3])))
 return 1

@@ -2,15 +2,15 @@
 -- the status found and the holder of its key, for each.
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
-    leave(id, job)
+    local from = job[STATUS]
+    leave(id, job, 'c')
     job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
-    enter(id, job, 'c')
-    mark_live(id, job)
+    enter(id, job, 'c', from)
     tell(id, job, 'c', '', rest)
     flush()
     if job[KEY] ~= '' then
       let_go(id, job)
-      changed[id] = job
+      touch(id, job)
       flush()
     end
     return 'done'
@@ -20,7 +20,7 @@ local function cancel(id, job, rest)
   end
   if job[CANCEL_AT] == '' then
     job[CANCEL_AT] = NOW
-    add(P .. 'cancels', 0, id)
+    add_all(P .. 'cancels', 0, {id})
   end
   job[UPDATED_AT] = NOW
   tell(id, job, 'a', '', rest)
@@ -47,18 +47,17 @@ local function retry(id, job, rest)
       return 'duplicate', holder
     end
   end
-  leave(id, job)
+  leave(id, job, 'q')
   if not hurried then
     restart(id, job)
   end
   job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW, NOW
-  enter(id, job, 'q')
-  mark_live(id, job)
+  enter(id, job, 'q', status)
   tell(id, job, 't', '', rest)
   flush()
   if not hurried and job[KEY_QUEUED] ~= '' then
     hold(id, job, job[KEY_QUEUED])
-    changed[id] = job
+    touch(id, job)
     flush()
   end
   return 'done'

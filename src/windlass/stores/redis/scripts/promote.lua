@@ -6,9 +6,10 @@ load(ids)
 for _, id in ipairs(ids) do
   local job = jobs[id]
   if job then
-    leave(id, job)
+    local status = job[STATUS]
+    leave(id, job, 'q')
     job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
-    enter(id, job, 'q')
+    enter(id, job, 'q', status)
     tell(id, job, 'p', '', '')
   else
     drop(DUE, id)

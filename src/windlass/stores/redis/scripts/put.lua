@@ -11,7 +11,7 @@ for at = 1, #ARGV, 2 do
     fresh[LAST], fresh[PAUSED] = known[LAST], known[PAUSED]
   end
   fresh[UPDATED] = now
-  redis.call('HSET', P .. 'schedules', ARGV[at], joined(fresh))
+  redis.call('HSET', P .. 'schedules', ARGV[at], packed(fresh))
 end
 wake()
 return 1

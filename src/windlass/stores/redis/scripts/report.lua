@@ -7,7 +7,7 @@ for at = 1, #ARGV, 3 do
     verdicts[#verdicts + 1] = 'm'
   elseif job[STATUS] == 'p' and job[TOKEN] == ARGV[at + 1] then
     job[PROGRESS], job[UPDATED_AT] = ARGV[at + 2], NOW
-    changed[id] = job
+    touch(id, job)
     verdicts[#verdicts + 1] = 'a'
   else
     verdicts[#verdicts + 1] = 's'

@@ -1,19 +1,22 @@
 -- Shared by apply.lua and rescue.lua: transitions are written where their token still is the job's.
 --
--- ARGV holds pairs: what transitions have in common, as fields (status, event, delay, whether the attempt is given back,
--- whether it crashed, error, note), and then id, token and result of each of them, every one ended by a NUL.
-local function each_transition(act)
+-- ARGV holds pairs: what transitions have in common, as fields (token, status, event, delay, whether the attempt is given
+-- back, whether it crashed, error, note), and then id and result of each of them, every one ended by a NUL.
+local function read_transitions()
+  local found = {}
   for at = 1, #ARGV, 2 do
-    local common = split(ARGV[at])
-    local one = {
-      to = common[1], what = common[2], delay = common[3], give_back = tonumber(common[4]),
-      crashed = tonumber(common[5]), error = common[6], rest = common[7],
-    }
-    for id, token, result in string.gmatch(ARGV[at + 1], '(%Z*)%z(%Z*)%z(%Z*)%z') do
-      one.id, one.token, one.result = id, token, result
-      act(one)
+    local common, ids, results, n = split(ARGV[at]), {}, {}, 0
+    for id, result in string.gmatch(ARGV[at + 1], '(%Z*)%z(%Z*)%z') do
+      n = n + 1
+      ids[n], results[n] = id, result
     end
+    load(ids)
+    found[#found + 1] = {
+      token = common[1], to = common[2], what = common[3], delay = common[4], give_back = tonumber(common[5]),
+      crashed = tonumber(common[6]), error = common[7], rest = common[8], ids = ids, results = results, turned = {},
+    }
   end
+  return found
 end
 
 local function bucket_of(ms)
@@ -25,75 +28,101 @@ local function bucket_of(ms)
 end
 
 local minute = now - now % 60000
-local ends, ended_now = {}, false
+local MINUTE = P .. 'minute:' .. minute
 
-local function count_end(job)
-  local ms = math.max(tonumber(job[DURATION]), 0)
-  local bucket, of = bucket_of(ms), names_of(job)
-  local one = of.ends[bucket]
-  if not one then
-    one = {name = SEP .. bucket .. SEP .. of.name, n = 0, ran = 0, waited = 0}
-    of.ends[bucket] = one
-    ends[#ends + 1] = one
+-- Bucket, status, queue and type; how many ended so, how long they ran and waited.
+local ends = {}
+
+local function count_ends(herd)
+  local ms, waited = math.max(tonumber(herd.after[DURATION]), 0), 0
+  for _, id in ipairs(herd.ids) do
+    local wait = jobs[id][WAIT]
+    waited = waited + (wait ~= '' and wait or 0)
   end
-  one.n, one.ran = one.n + 1, one.ran + ms
-  one.waited = one.waited + (job[WAIT] ~= '' and tonumber(job[WAIT]) or 0)
-  ended_now = true
+  local name = SEP .. bucket_of(ms) .. SEP .. names_of(herd.after).name
+  local sum = ends[name] or {n = 0, d = 0, w = 0}
+  ends[name] = {n = sum.n + herd.n, d = sum.d + herd.n * ms, w = sum.w + waited}
 end
 
 local function write_ends()
-  local key = P .. 'minute:' .. minute
-  for _, one in ipairs(ends) do
-    redis.call('HINCRBY', key, 'n' .. one.name, one.n)
-    redis.call('HINCRBY', key, 'd' .. one.name, one.ran)
-    redis.call('HINCRBY', key, 'w' .. one.name, one.waited)
+  for name, sum in pairs(ends) do
+    for what, n in pairs(sum) do
+      redis.call('HINCRBY', MINUTE, what .. name, n)
+    end
   end
-  redis.call('PEXPIREAT', key, minute + 30 * 86400000)
+  redis.call('PEXPIREAT', MINUTE, minute + 30 * 86400000)
   redis.call('ZADD', P .. 'minutes', minute, minute)
 end
 
-local freed = {}
+-- What becomes of a job: it must not run another time if it was asked to cancel.
+local function ending(alike, job)
+  if job[CANCEL_AT] ~= '' and not ENDED[alike.to] then
+    return 'c', 'c', noted('cancelled on request')
+  end
+  return alike.to, alike.what, alike.rest
+end
 
--- The job is processing under the transition's token. A forced release moves the token on.
-local function settle(one, job, forced)
-  local id, to, what, rest = one.id, one.to, one.what, one.rest
-  if job[CANCEL_AT] ~= '' and not ENDED[to] then
-    to, what, rest = 'c', 'c', noted('cancelled on request')
+-- What the end of an attempt changes alike in jobs that look alike. A forced release moves the token on.
+local function ended(alike, forced)
+  return function(job)
+    local token, to, what, rest = job[TOKEN], ending(alike, job)
+    job[DURATION], job[EXPIRES_AT] = digits[now - job[STARTED_AT]], ''
+    job[ATTEMPTS], job[CRASHES] = digits[job[ATTEMPTS] - alike.give_back], digits[job[CRASHES] + alike.crashed]
+    job[TOKEN] = digits[token + (forced and 1 or 0)]
+    if ENDED[to] then
+      job[ERROR], job[FINISHED_AT] = alike.error, NOW
+    else
+      job[WORKER] = ''
+      if alike.error ~= '' then job[ERROR] = alike.error end
+    end
+    return to, entry_of(what, to, token, rest)
   end
-  leave(id, job)
-  local token = job[TOKEN]
-  job[UPDATED_AT], job[DURATION], job[EXPIRES_AT] = NOW, digits[now - job[STARTED_AT]], ''
-  job[ATTEMPTS], job[CRASHES] = digits[job[ATTEMPTS] - one.give_back], digits[job[CRASHES] + one.crashed]
-  job[TOKEN] = digits[token + (forced and 1 or 0)]
-  if ENDED[to] then
-    job[RESULT], job[ERROR], job[FINISHED_AT] = one.result, one.error, NOW
-    freed[#freed + 1] = id
-  else
-    if one.delay ~= '' then job[RUN_AT] = digits[now + tonumber(one.delay)] end
-    if one.error ~= '' then job[ERROR] = one.error end
-    job[QUEUED_AT] = to == 'q' and NOW or ''
-    job[WORKER] = ''
-  end
-  enter(id, job, to)
-  mark_live(id, job)
-  tell(id, job, what, token, rest)
-  count_end(job)
-  return to
 end
 
 local waited = {}
 
-local function finish_settling()
-  go_on_when_full()
-  flush()
-  for _, id in ipairs(freed) do
+-- The job is processing under the transition's token.
+local function settle(alike, id, job, result, forced)
+  alike.change = alike.change or ended(alike, forced)
+  local to = turn(id, job, alike.turned, alike.change)
+  job[UPDATED_AT] = NOW
+  waited_for(job, waited)
+  if ENDED[to] then
+    job[RESULT] = result
+  else
+    if alike.delay ~= '' then job[RUN_AT] = digits[now + tonumber(alike.delay)] end
+    job[QUEUED_AT] = to == 'q' and NOW or ''
+  end
+  return to
+end
+
+-- The keys of jobs that have ended are free.
+local function free_keys(herd)
+  for _, id in ipairs(ENDED[herd.to] and herd.ids or {}) do
     if jobs[id][KEY] ~= '' then
       let_go(id, jobs[id])
-      changed[id] = jobs[id]
+      touch(id, jobs[id])
     end
   end
+end
+
+-- Writes what `settle` has gathered of all transitions, and lets those go on that waited for these ends.
+local function finish_settling(transitions)
+  local herds = {}
+  for _, alike in ipairs(transitions) do
+    move_all(alike.turned)
+    for _, herd in pairs(alike.turned) do
+      herds[#herds + 1] = herd
+      count_ends(herd)
+    end
+  end
+  go_on_when_full()
   flush()
-  if ended_now then
+  for _, herd in ipairs(herds) do
+    free_keys(herd)
+  end
+  flush()
+  if #herds > 0 then
     write_ends()
     unblock_behind(waited)
     wake()
