@@ -1,13 +1,9 @@
 """windlass: durable background jobs on the database you already have."""
 
 from windlass.app import Windlass
-<<<<<<< HEAD
-from windlass.client.calls import JobFunction
-from windlass.client.flows import Bound, Flow, FlowHandle, Group
-=======
 from windlass.client.calls import Bound, JobFunction
 from windlass.client.explaining import Explanation, Holder, Why
->>>>>>> ad7e70f96ddd25925a4969f7b6c97306290e856a
+from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
 from windlass.client.locks import Lock
 from windlass.core.ageing import Ageing
@@ -58,13 +54,10 @@ __all__ = [
     "DuplicateJob",
     "Entry",
     "Error",
-<<<<<<< HEAD
+    "Explanation",
     "Flow",
     "FlowHandle",
     "Group",
-=======
-    "Explanation",
->>>>>>> ad7e70f96ddd25925a4969f7b6c97306290e856a
     "Handle",
     "Handler",
     "HandlerError",
