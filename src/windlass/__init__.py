@@ -1,7 +1,7 @@
 """windlass: durable background jobs on the database you already have."""
 
 from windlass.app import Windlass
-from windlass.client.calls import Bound, JobFunction
+from windlass.client.calls import JobFunction
 from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle

@@ -20,7 +20,7 @@ from tests.support.processes import HOST
 from tests.support.until import until
 from windlass.core.errors import StoreError
 from windlass.core.history import Happened
-from windlass.core.outcome import Succeeded
+from windlass.core.outcome import Snoozed, Succeeded
 from windlass.core.schedule import Cron
 from windlass.core.status import Status
 from windlass.core.transition import decide
@@ -109,6 +109,38 @@ async def test_as_many_priorities_as_jobs_are_claimed_in_order(store: RedisStore
     await put(store, *jobs)
     claimed = await store.jobs.claim(want(120)) + await store.jobs.claim(want(200))
     assert [job.priority for job in claimed] == sorted(job.options.priority for job in jobs)
+    await check(store)
+
+
+async def test_queued_and_processing_jobs_are_told_apart_page_by_page(store: RedisStore) -> None:
+    ids = await put(store, *[draft(priority=n % 3, queue=f"q{n % 2}") for n in range(24)])
+    running = {job.id for job in await store.jobs.claim(want(11))}
+    await store.jobs.extend("w1", [Lease(id_, 1) for id_ in sorted(running)[::2]], 2 * LONG)
+    for status, expected in ((Status.PROCESSING, running), (Status.QUEUED, set(ids) - running), (None, set(ids))):
+        found: list[str] = []
+        after: str | None = None
+        while True:
+            page = await store.views.find(Filter(status=status), 3, after)
+            found += [job.id for job in page.jobs]
+            if (after := page.next) is None:
+                break
+        assert found == sorted(expected, reverse=True)
+    assert await store.schema.verify() == []
+
+
+async def test_jobs_that_look_alike_keep_what_is_their_own(store: RedisStore) -> None:
+    options = draft().options
+    jobs = [draft(payload=f'{{"n":{n}}}')._replace(options=options, limit_key=f"l{n}", limit=1) for n in range(6)]
+    await put(store, *jobs)
+    claimed = await store.jobs.claim(want(6))
+    assert [(job.payload_json, job.limit_key) for job in claimed] == [(one.payload_json, one.limit_key) for one in jobs]
+    ends = [Succeeded(f"{n}") if n % 2 else Snoozed(n * LONG) for n in range(6)]
+    await store.jobs.apply([decide(job, end) for job, end in zip(claimed, ends, strict=True)])
+    for n, one in enumerate(jobs):
+        job = await get(store, one.id)
+        assert (job.payload_json, job.limit_key) == (one.payload_json, one.limit_key)
+        assert job.result_json == (f"{n}" if n % 2 else None)
+        assert job.attempts == n % 2
     await check(store)
 
 
