@@ -30,14 +30,20 @@ class Faults(OneServer):
 
     def end_leases(self) -> int:
         """The control: every lease is said to be over, long before it is; returns how many there were."""
-        running = ask(self.server, "ZRANGE", "{windlass}:leases", "0", "-1")
-        for job_id in running:
-            key = f"{{windlass}}:j:{job_id.decode()}"
-            fields = ask(self.server, "GET", key).split(b"\0")
-            fields[FIELDS.index("expires_at")] = b"0"
-            ask(self.server, "SET", key, b"\0".join(fields))
-            ask(self.server, "ZADD", "{windlass}:leases", "0", job_id)
-        return len(running)
+        place = str(FIELDS.index("expires_at"))
+        return int(ask(self.server, "EVAL", END_LEASES, "1", "{windlass}:", place))
+
+
+END_LEASES = """
+local ids = redis.call('ZRANGE', KEYS[1] .. 'leases', 0, -1)
+for _, id in ipairs(ids) do
+  local key = KEYS[1] .. 'j:' .. id
+  local before, after = string.match(redis.call('GET', key), '^(' .. string.rep('%Z*%z', ARGV[1]) .. ')%Z*(.*)$')
+  redis.call('SET', key, before .. '0' .. after)
+  redis.call('ZADD', KEYS[1] .. 'leases', 0, id)
+end
+return #ids
+"""
 
 
 def ask(server: Server, *words: str | bytes, timeout: float = 10) -> Any:

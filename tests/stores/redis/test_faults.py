@@ -18,6 +18,7 @@ from tests.faults.redis_faults import Faults, ask, promote, until_following
 from tests.support.forwarder import Forwarder, forwarder
 from tests.support.processes import HOST, Server
 from tests.support.servers import start_redis
+from tests.support.until import until
 from windlass import Windlass
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("redis-faults")]
@@ -103,14 +104,20 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
     with faults_of() as faults, trial_on(faults.server.url, tmp_path) as trial:
         async with Windlass(trial.url) as client:
             # Few jobs and many slots: whoever is free takes what was rescued, while the first still run.
-            await trial.fill(client, 20, 1.5)
             for _ in range(WORKERS):
                 trial.start_worker("--concurrency", "20")
+            await until(lambda: _all_there(client), "every worker to be there", within=30)
+            await trial.fill(client, 20, 3)
             await trial.until_begun(20)
             taken = faults.end_leases()
+            await client.store.jobs.rescue(taken)  # at once: a heartbeat would put the leases right again
             found = await trial.judged(client, within=60)
             tell(f"control, {taken} leases said to be over: {found}")
             assert found.wrong
+
+
+async def _all_there(client: Windlass) -> bool:
+    return len(await client.store.workers.list()) == WORKERS
 
 
 @dataclass
