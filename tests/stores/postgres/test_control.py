@@ -199,6 +199,14 @@ async def test_drafts_of_one_key_follow_each_other_within_a_batch(store: Postgre
     assert [later - times[0] for later in times] == [timedelta(milliseconds=at) for at in range(3)]
 
 
+async def test_what_is_raised_is_bounded_over_all_queues_and_priorities(store: PostgresStore) -> None:
+    ids = await put(store, *[draft(queue=f"q{at % 3}", priority=200 + at % 2) for at in range(12)])
+    await until(lambda: store.jobs.age(timedelta(0), 50, 4), "the last to have stood for a millisecond")
+    priorities = [(await get(store, id_)).priority for id_ in ids]
+    assert priorities.count(50) == 4
+    assert await store.jobs.age(timedelta(0), 50, 100) == 8
+
+
 OLD_JOB = """
 INSERT INTO windlass_jobs (
     id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, queued_at,

@@ -201,7 +201,6 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
         "by correlation": (300, lambda store: store.views.find(Filter(correlation_id="c77"), 50)),
         "by entity": (300, lambda store: store.views.find(Filter(entity_name="e", entity_id="77"), 50)),
         "by next": (200, lambda store: store.views.find(Filter(next_id="nobody"), 50)),
-        "most": (3_000, lambda store: store.jobs.prune(Retention(most=MANY // 2 - 2_000), 500)),
         "age": (1_000, lambda store: store.jobs.age(timedelta(0), 50, 100)),
         "one": (10, lambda store: store.views.get(["01900000-0000-7000-8000-000000000abc"])),
     }

@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 _MOST = 1000  # how many lines one step cancels one behind the other, and one look of `promote` goes through
 
 # One job alone stands in each of these lines, and is found by its own id: that it waits is said by what blocks it.
-LIVE = f"""EXISTS (
-    SELECT FROM windlass_jobs AS e WHERE e.next_id = w.id
-        AND e.status || '' IN ({", ".join(f"'{status.value}'" for status in sorted(LIVE_STATUSES))})
-)"""
-WITHOUT_SUCCESS = "e.next_id = w.id AND e.status || '' IN ('failed', 'cancelled')"
+# Asked for one row and not whether there are any, as that might be answered by reading the whole table once.
+LIVE = f"""(
+    SELECT true FROM windlass_jobs AS e WHERE e.next_id = w.id
+        AND e.status || '' IN ({", ".join(f"'{status.value}'" for status in sorted(LIVE_STATUSES))}) LIMIT 1
+) IS NOT NULL"""  # noqa: S608  # made of constants
+WITHOUT_SUCCESS = "FROM windlass_jobs AS e WHERE e.next_id = w.id AND e.status || '' IN ('failed', 'cancelled')"
+LOST = f"(SELECT true {WITHOUT_SUCCESS} LIMIT 1) IS NOT NULL"
 
 # Those behind it that fall with it.
 CHAIN = f"""
 WITH RECURSIVE chain (next_id, unique_key) AS (
     SELECT w.next_id, w.unique_key FROM windlass_jobs AS w
     WHERE w.id = ANY ($1::text[]) AND w.blocked_by = 'flow:' || w.id AND w.awaits = 'success'
-        AND (w.id = ANY ($2::text[]) OR EXISTS (SELECT FROM windlass_jobs AS e WHERE {WITHOUT_SUCCESS}))
+        AND (w.id = ANY ($2::text[]) OR {LOST})
     UNION ALL
     SELECT w.next_id, w.unique_key FROM chain JOIN windlass_jobs AS w ON w.id = chain.next_id
     WHERE w.blocked_by = 'flow:' || w.id AND w.awaits = 'success'
@@ -53,7 +55,7 @@ WITH {CLOCK}, waiting AS MATERIALIZED (
         'job ' || w.deleted || ', which it awaited, was deleted', (
             SELECT 'job ' || e.id
                 || CASE e.status WHEN 'failed' THEN ' failed' ELSE ', which it awaited, was cancelled' END
-            FROM windlass_jobs AS e WHERE {WITHOUT_SUCCESS} ORDER BY e.id LIMIT 1
+            {WITHOUT_SUCCESS} ORDER BY e.id LIMIT 1
         )
     ) END AS lost FROM waiting AS w
 )
@@ -105,9 +107,7 @@ def _freed(next_id: str | None, unique_key: str | None) -> list[str]:
 
 
 LOOK = f"""
-SELECT w.blocked_by, NOT {LIVE} OR (
-    w.awaits = 'success' AND EXISTS (SELECT FROM windlass_jobs AS e WHERE {WITHOUT_SUCCESS})
-) FROM (
+SELECT w.blocked_by, NOT ({LIVE}) OR (w.awaits = 'success' AND {LOST}) FROM (
     SELECT id, awaits, blocked_by FROM windlass_jobs
     WHERE status = 'blocked' AND blocked_by > $1::text AND blocked_by < 'flow;' ORDER BY blocked_by LIMIT $2::int
 ) AS w

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windlass.stores.postgres.connection import Ask, Link
 
 KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
-NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[]) AND next_id IS NOT NULL"
+NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
 SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
@@ -37,7 +37,7 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer
     deletes = sorted({order.id for order in orders if order.action is Action.DELETE})
     if deletes:
         # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
-        ids |= {next_id for (next_id,) in await ask(NEXT, deletes)}
+        ids |= {next_id for (next_id,) in await ask(NEXT, deletes) if next_id is not None}
     found = {row[0]: _Found(*row) for row in await ask(HELD, sorted(ids))}
     # Whoever came by while the rows were held has passed over those that wait for others.
     lines = {job.blocked_by for job in found.values() if job.blocked_by and job.blocked_by.startswith("flow:")}

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _MILLISECOND = timedelta(milliseconds=1)
 
-# Those in line are counted only as far as there is room for them.
+# Those in line are counted only as far as there is room for them; the order is that of the index to walk.
 SPENT = f"""
 WITH {CLOCK}
 SELECT asked.key, asked.n, asked.ms, spent.n, (
     SELECT count(*) FROM (
         SELECT FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = 'rate:' || asked.key
-        LIMIT greatest(asked.n - spent.n, 0)
+        ORDER BY queued_at, id LIMIT greatest(asked.n - spent.n, 0)
     ) AS few
 )
 FROM clock AS c, unnest($1::text[], $2::int[], $3::bigint[]) AS asked (key, n, ms), LATERAL (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOM = f"""CASE
     WHEN starts_with(by, 'unique:')
-    THEN CASE WHEN EXISTS (SELECT FROM windlass_jobs WHERE unique_key = substr(by, 8)) THEN 0 ELSE 1 END
+    THEN CASE WHEN (SELECT true FROM windlass_jobs WHERE unique_key = substr(by, 8) LIMIT 1) THEN 0 ELSE 1 END
     WHEN starts_with(by, 'rate:') THEN {rates.ROOM}
     ELSE (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
