@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.redis.records import FIELDS, LONG, NUL, as_duration_ms, as_ms, packed, told
+from windlass.stores.redis.records import FIELDS, LONG, NUL, PART, as_duration_ms, as_ms, packed, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,10 +61,12 @@ async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
 def _meets_nobody(drafts: Sequence[Draft]) -> bool:
     """Whether these have no key to be met by and are in no lists but those of their status."""
     for draft in drafts:
-        if draft.unique_queued or draft.idempotency_key:
+        if draft.unique_queued or draft.idempotency_key or draft.fair_key or draft.next_id:
             return False
     options = {id(draft.options): draft.options for draft in drafts}
-    return not any(map(_listed, options.values())) and len({draft.id for draft in drafts}) == len(drafts)
+    return not any(_listed(one) or one.awaits for one in options.values()) and len(
+        {draft.id for draft in drafts}
+    ) == len(drafts)
 
 
 def _alike(drafts: Sequence[Draft]) -> list[Value]:
@@ -72,7 +74,7 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
     groups: dict[object, list[Value]] = {}
     for draft in drafts:
         apart = len(draft.payload_json) > LONG
-        key = (id(draft.options), draft.type, apart, draft.unique_running, draft.limit_key, draft.limit)
+        key = (id(draft.options), draft.type, apart, draft.unique_running, draft.limit_key, draft.limit, draft.rate_key)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _shared(draft, apart=apart)
@@ -86,7 +88,7 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
     return values
 
 
-_COUNT = 12  # where a group of `_alike` has its number of drafts
+_COUNT = 13  # where a group of `_alike` has its number of drafts
 _PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("wait")  # scripts write what comes before the wait
 
 
@@ -114,7 +116,7 @@ def draft_values(draft: Draft, groups: Groups) -> list[Value]:
         draft.id,
         _body(draft, groups, "" if apart else draft.payload_json),
         apart,
-        int(_listed(options)),
+        int(_listed(options) or draft.next_id is not None),
         draft.unique_queued or "",
         draft.idempotency_key or "",
     ]
@@ -131,17 +133,29 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
         str(options.priority),
         *_UNTOUCHED,
         limit,
-        "",
+        "" if options.awaits is None else f"flow:{draft.id}",
         options.schedule or "",
         *_NOTHING_YET,
         str(options.max_attempts),
         str(options.max_crashes),
         _ms(options.timeout),
+        _control(options),
         "" if payload else "1",
     ]
-    piece, keys = packed(shared), packed([key, key, draft.unique_running or "", draft.limit_key or ""])
+    piece, keys = packed(shared), packed([key, key, draft.unique_running or "", draft.limit_key or "", _more(draft)])
     rest = packed([*lineage, draft.idempotency_key or "", payload, *tail])
     return b"\0".join((b"", b"", keys, str(len(piece)).encode(), piece, rest))  # neither wait nor result yet
+
+
+def _more(draft: Draft) -> str:
+    more = (draft.rate_key or "", draft.fair_key or "", draft.next_id or "")
+    return PART.join(more) if any(more) else ""
+
+
+def _control(options: Options) -> str:
+    rate = options.rate
+    control = (str(rate.n) if rate else "", str(rate.per_ms) if rate else "", options.awaits or "", options.takes or "")
+    return PART.join(control) if any(control) else ""
 
 
 _UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "")
@@ -181,6 +195,7 @@ def _group(type_: str, options: Options) -> list[Value]:
         int(options.on_conflict == "replace"),
         _ms(options.longest_wait),
         _ms(options.idempotency_window),
+        int(options.awaits is not None),
     ]
 
 

@@ -66,6 +66,11 @@ class RedisJobs(Room):
         return await sweeping.promote(self.link, n)
 
     @guarded
+    async def age(self, after: timedelta, to: int, n: int) -> int:
+        """Raise what has waited long."""
+        return await sweeping.age(self.link, after, to, n)
+
+    @guarded
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back what was lost."""
         return await sweeping.rescue(self.link, n)

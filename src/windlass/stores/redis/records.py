@@ -11,12 +11,16 @@ node, so that a script may use them together.
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
     due                 scheduled and retrying jobs by run_at
     leases:<queue|type> processing jobs by the end of their lease; `cancels` those somebody asked to cancel
-    b:<what>            jobs blocked by one limit or key, by queued_at; `blocked` names those that are not empty
+    b:<what>            jobs blocked by one limit, key, rate or flow, by queued_at; `blocked` names what is not empty
     slots               how many jobs of each limit key are processing
     keys                which job holds each unique key
     i:<key>             which job an idempotency key stands for; expires with its window
     ended:<status|queue>    finished jobs by finished_at, for pruning
-    user: entity: entity_id: correlation: schedule: parent:   ids of the jobs with one such value
+    user: entity: entity_id: correlation: schedule: parent: next:   ids of the jobs with one such value
+    await:<id>          those that a job awaits and that have not ended
+    rate:<key>          how many jobs of a rate started, by the part of the window that they are booked under; expires
+    called              how many queued jobs were called from the line of each rate
+    fair:<queue|priority>   queued jobs that take turns, by run_at; and those of one key, `fair:<queue|priority|key>`
     live:<schedule>     its jobs that have not ended; `ticked:<schedule>` the job of each tick; `ticks:<schedule>`
     minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
     mark:<call>         what one claim took, or another call did, for a minute, in case its answer is lost
@@ -47,6 +51,9 @@ LAYOUT = "1"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUL = "\0"
 SEP = "\x1f"
+PART = "\x1e"
+_NO_CONTROL = ("",) * 4
+_NO_MORE = ("",) * 3
 LONG = 512
 """a payload of more characters than this lies apart"""
 
@@ -62,6 +69,7 @@ FIELDS = (
     "key_queued",
     "key_running",
     "limit_key",
+    "more",
     "size",
     "queue",
     "type",
@@ -84,6 +92,7 @@ FIELDS = (
     "max_attempts",
     "max_crashes",
     "timeout",
+    "control",
     "apart",
     "tick",
     "parent",
@@ -99,7 +108,8 @@ FIELDS = (
     "trace",
     "history",
 )
-"""The first eleven are a job's own. `size` tells how many bytes those up to `apart` take, which jobs share that were
+"""The first twelve are a job's own; `more` is its rate key, its fair key and its next, if it has one of them, and
+`control` the number and window of its rate, what it awaits and what it takes. `size` tells how many bytes those up to `apart` take, which jobs share that were
 asked for alike and have come as far: that piece is taken apart once for all of them, here and in records.lua, which
 numbers the fields that scripts use from 1."""
 OWN = FIELDS.index("size")
@@ -135,6 +145,7 @@ EVENTS = {
     Happened.CANCEL_REQUESTED: "a",
     Happened.CANCELLED: "c",
     Happened.RETRIED: "t",
+    Happened.AGED: "g",
     Happened.REFUSED: "x",
 }
 _HAPPENED = {code: happened for happened, code in EVENTS.items()}
@@ -186,7 +197,7 @@ class Shared:
     __slots__ = (
         *("attempts", "blocked_by", "cancel_at", "crashes", "duration", "error", "expires_at", "finished_at", "limit"),
         *("max_attempts", "max_crashes", "priority", "progress", "queue", "schedule", "started_at", "timeout"),
-        *("token", "type", "worker"),
+        *("awaits", "rate_ms", "rate_n", "takes", "token", "type", "worker"),
     )
 
     def __init__(self, piece: bytes) -> None:
@@ -211,12 +222,19 @@ class Shared:
         self.max_attempts = int(f[18])
         self.max_crashes = int(f[19])
         self.timeout = duration(f[20]) if f[20] else None
+        rate_n, rate_ms, awaits, takes = f[21].split(PART) if f[21] else _NO_CONTROL
+        self.rate_n = int(rate_n) if rate_n else None
+        self.rate_ms = int(rate_ms) if rate_ms else None
+        self.awaits = awaits or None
+        self.takes = takes or None
 
 
 def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "") -> Job:
     """The job of a record; `kinds` is what records read before it have shared, `apart` a payload that lies apart."""
     own = record.split(b"\0", OWN + 1)
-    status, run_at, queued_at, updated_at, created_at, wait, result, key, queued, running, limit, size, pieces = own
+    status, run_at, queued_at, updated_at, created_at, wait, result, key, queued, running, limit, more, size, pieces = (
+        own
+    )
     end = int(size)
     piece = pieces[:end]
     kind = kinds.get(piece)
@@ -225,6 +243,7 @@ def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "")
     tick, parent, user, entity, entity_id, correlation, idempotent, payload, replay_of, tags, metadata, trace, _ = (
         pieces[end + 1 :].decode().split(NUL)
     )
+    rate_key, fair_key, next_id = more.decode().split(PART) if more else _NO_MORE
     return Job(
         id_,
         kind.type,
@@ -270,6 +289,13 @@ def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "")
         tuple(json.loads(tags)) if tags else (),
         metadata or None,
         trace or None,
+        rate_key or None,
+        kind.rate_n,
+        kind.rate_ms,
+        fair_key or None,
+        next_id or None,
+        kind.awaits,
+        kind.takes,
     )
 
 

@@ -54,7 +54,7 @@ class RedisSchedules(Room):
         values: list[Value] = []
         for one in firings:
             values += [one.name, as_ms(one.expected), as_ms(one.next_tick), int(one.unless_live)]
-            values.append(int(one.draft is not None))
+            values += [one.ticks, int(one.draft is not None)]
             values += _NO_DRAFT if one.draft is None else draft_values(one.draft, groups)
         told = await self.link.once("fire", [len(groups), *groups.values, *values])
         return [Fired(word.decode()) for word in told]
@@ -67,8 +67,8 @@ class RedisSchedules(Room):
 
 
 def _tick(text: str) -> Tick:
-    tick, fired, job_id = text.split(",")
-    return Tick(instant(tick), Fired(fired), job_id or None)
+    tick, fired, job_id, ticks = text.split(",")
+    return Tick(instant(tick), Fired(fired), job_id or None, int(ticks))
 
 
 def _record(one: Schedule) -> bytes:

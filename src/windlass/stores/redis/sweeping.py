@@ -12,6 +12,8 @@ from windlass.stores.redis.records import STATUSES, Shared, as_duration_ms, dura
 from windlass.stores.redis.settling import settle
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from windlass.stores.redis.connection import Link, Value
 
 _AT_ONCE = 500  # jobs in one script: others wait for as long as it runs
@@ -26,6 +28,17 @@ async def promote(link: Link, n: int) -> Promoted:
         promoted, unblocked = promoted + moved, unblocked + freed
         if moved < part or promoted >= n:
             return Promoted(promoted, unblocked, None if due < 0 else duration(due))
+
+
+async def age(link: Link, after: timedelta, to: int, n: int) -> int:
+    """Raise what has waited long."""
+    raised = 0
+    while True:
+        part = min(n - raised, _AT_ONCE)
+        more: int = await link.run("age", [as_duration_ms(after), to, part])
+        raised += more
+        if more < part or raised >= n:
+            return raised
 
 
 async def rescue(link: Link, n: int) -> list[Rescued]:
@@ -63,4 +76,5 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
 
 
 def _kept(retention: Retention) -> list[Value]:
-    return [as_duration_ms(retention.of(one)) for one in (Status.CANCELLED, Status.FAILED, Status.SUCCEEDED)]
+    times = [as_duration_ms(retention.of(one)) for one in (Status.CANCELLED, Status.FAILED, Status.SUCCEEDED)]
+    return [*times, -1 if retention.most is None else retention.most]

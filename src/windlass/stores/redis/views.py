@@ -156,6 +156,8 @@ def _pairs(answer: Sequence[bytes]) -> Iterator[tuple[str, bytes | None]]:
 
 
 def _walked(filter_: Filter) -> str | None:
+    if filter_.next_id is not None:
+        return f"next:{filter_.next_id}"  # the narrowest of all, so that nobody has to test for it
     for name, list_ in _LISTS:
         value = getattr(filter_, name)
         if value is not None:

@@ -132,6 +132,41 @@ end
 
 local used, held = {}, {}
 
+-- What is spent of the rates that this claim meets, how many stand in their lines, and what it books itself.
+local rates = {}
+
+local function rates_let_through(key, job)
+  local n, per = control_of(job)
+  local rate = rates[key]
+  if not rate then
+    rate = {spent = spent_of(key, per), in_line = redis.call('ZCARD', P .. 'b:rate:' .. key), booked = 0}
+    rates[key] = rate
+  end
+  local called = job[BLOCKED_BY] ~= ''
+  if rate.spent + (called and 0 or rate.in_line) >= n then
+    rate.in_line = rate.in_line + 1
+    return false
+  end
+  rate.spent, rate.booked, rate.per = rate.spent + 1, rate.booked + 1, per
+  return true
+end
+
+-- Under the end of the part of the window that now lies in, as core.rate says.
+local function book_rates()
+  for key, rate in pairs(rates) do
+    if rate.booked > 0 then
+      local name, part = P .. 'rate:' .. key, math.floor(rate.per / 20)
+      for _, at in ipairs(redis.call('HKEYS', name)) do
+        if tonumber(at) <= now - rate.per then
+          redis.call('HDEL', name, at)
+        end
+      end
+      redis.call('HINCRBY', name, digits[math.ceil(now / part) * part], rate.booked)
+      redis.call('PEXPIRE', name, rate.per + part)
+    end
+  end
+end
+
 -- What keeps a job from running now, counting what this very claim has let through.
 local function gate(job)
   local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
@@ -148,6 +183,12 @@ local function gate(job)
     if held[running] or redis.call('HEXISTS', P .. 'keys', running) == 1 then
       return 'unique:' .. running
     end
+  end
+  local rate = job[MORE] ~= '' and more_of(job) or ''
+  if rate ~= '' and not rates_let_through(rate, job) then
+    return 'rate:' .. rate
+  end
+  if running ~= '' then
     held[running] = true
   end
   if limit ~= '' then
@@ -161,7 +202,7 @@ local claims = {}
 local function claimed(job)
   first = first or first_token()
   job[WORKER], job[TOKEN], job[EXPIRES_AT] = worker, digits[math.max(job[TOKEN] + 1, first)], until_
-  job[ATTEMPTS], job[STARTED_AT], job[PROGRESS] = digits[job[ATTEMPTS] + 1], NOW, ''
+  job[ATTEMPTS], job[STARTED_AT], job[PROGRESS], job[BLOCKED_BY] = digits[job[ATTEMPTS] + 1], NOW, '', ''
   return 'p', entry_of('k', 'p', job[TOKEN], ARGV[6])
 end
 
@@ -217,6 +258,7 @@ for _, id in ipairs(taken) do
   end
 end
 flush()
+book_rates()
 if #taken > 0 then
   redis.call('SET', mark, table.concat(taken, ','), 'PX', 60000)
 end

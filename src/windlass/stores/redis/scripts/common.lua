@@ -116,6 +116,31 @@ local function fill_slots(ids, n)
   end
 end
 
+-- Where turns are taken: all fair jobs of a queue and priority, and those of one key among them.
+local function turns_of(job)
+  return P .. 'fair:' .. job[QUEUE] .. SEP .. job[PRIORITY]
+end
+
+-- Queued jobs with a fair key stand there by their time as well.
+local function stand_in_turn(ids, known, here)
+  for at = 1, #ids do
+    local job = jobs[ids[at]]
+    if job[MORE] ~= '' then
+      local _, fair = more_of(job)
+      if fair ~= '' then
+        local turns = turns_of(known)
+        for _, key in ipairs({turns, turns .. SEP .. fair}) do
+          if here then
+            add_all(key, job[RUN_AT], {ids[at]})
+          else
+            remove_all(key, {ids[at]})
+          end
+        end
+      end
+    end
+  end
+end
+
 -- Takes jobs out of every list their status put them in, but for the view if they will be in that again. They have
 -- the status and the shared fields of `job`; `to` is the status they move to, or nothing.
 local function leave_all(ids, job, to)
@@ -128,6 +153,10 @@ local function leave_all(ids, job, to)
     local line = line_of(job)
     if not fronts[line] then
       remove_all(line, ids)
+    end
+    stand_in_turn(ids, job, false)
+    if job[BLOCKED_BY] ~= '' then
+      tally(P .. 'called', job[BLOCKED_BY], -#ids)
     end
   elseif status == 'p' then
     remove_all(known.leases, ids)
@@ -155,6 +184,10 @@ local function enter_all(ids, job, from)
   end
   if status == 'q' then
     add_each(line_of(job), RUN_AT, ids)
+    stand_in_turn(ids, job, true)
+    if job[BLOCKED_BY] ~= '' then
+      tally(P .. 'called', job[BLOCKED_BY], #ids)
+    end
   elseif status == 'p' then
     add_all(known.leases, job[EXPIRES_AT], ids)
     fill_slots(ids, 1)
@@ -168,14 +201,27 @@ local function enter_all(ids, job, from)
   end
 end
 
--- Where a schedule asks whether an earlier job of it is live.
+local function mark(key, ids, here)
+  if here then
+    add_all(key, '0', ids)
+  else
+    remove_all(key, ids)
+  end
+end
+
+-- Where a schedule asks whether an earlier job of it is live, and a job whether one that it awaits is.
 local function mark_live(ids, job, from)
   local was, is = from and not ENDED[from], not ENDED[job[STATUS]]
-  if job[SCHEDULE] ~= '' and was ~= is then
-    if is then
-      add_all(P .. 'live:' .. job[SCHEDULE], '0', ids)
-    else
-      remove_all(P .. 'live:' .. job[SCHEDULE], ids)
+  if was == is then
+    return
+  end
+  if job[SCHEDULE] ~= '' then
+    mark(P .. 'live:' .. job[SCHEDULE], ids, is)
+  end
+  for at = 1, #ids do
+    local next_ = next_of(jobs[ids[at]])
+    if next_ ~= '' then
+      mark(P .. 'await:' .. next_, {ids[at]}, is)
     end
   end
 end
@@ -296,6 +342,8 @@ end
 
 -- The lists that a job is in as long as it exists, whatever its status.
 local function each_list(job, act, ids)
+  local next_ = next_of(job)
+  if next_ ~= '' then act(P .. 'next:' .. next_, ids) end
   job = whole(job)
   if job[USER] ~= '' then act(P .. 'user:' .. job[USER], ids) end
   if job[ENTITY] ~= '' then act(P .. 'entity:' .. job[ENTITY], ids) end
@@ -308,6 +356,9 @@ end
 local function erase(id, job)
   leave(id, job)
   each_list(job, remove_all, {id})
+  if next_of(job) ~= '' then
+    remove_all(P .. 'await:' .. next_of(job), {id})
+  end
   if job[SCHEDULE] ~= '' then
     remove_all(P .. 'live:' .. job[SCHEDULE], {id})
     local tick = whole(job)[TICK]
@@ -325,32 +376,80 @@ local function drop(key, id)
   redis.call('ZREM', key, id)
 end
 
--- Queues as many of a line of blocked jobs as have room now; the claim tests them again.
-local function unblock(by)
-  local key = P .. 'b:' .. by
-  local first = redis.call('ZRANGE', key, 0, 0)[1]
-  if not first then
+-- How many starts of a rate are booked in the window that ends now, and when the oldest of them leaves it.
+local function spent_of(key, per)
+  local spent, oldest = 0, nil
+  local booked = redis.call('HGETALL', P .. 'rate:' .. key)
+  for at = 1, #booked, 2 do
+    local when = tonumber(booked[at])
+    if when > now - per then
+      spent = spent + tonumber(booked[at + 1])
+      oldest = math.min(oldest or when, when)
+    end
+  end
+  return spent, oldest and oldest + per
+end
+
+-- How many of a line of blocked jobs may go on now; the claim tests them again.
+local function room_of(by)
+  if string.sub(by, 1, 7) == 'unique:' then
+    return redis.call('HEXISTS', P .. 'keys', string.sub(by, 8)) == 1 and 0 or 1
+  end
+  local first = redis.call('ZRANGE', P .. 'b:' .. by, 0, 0)[1]
+  local job = first and job_of(first)
+  if not job then
+    return first and 1 or 0
+  end
+  if string.sub(by, 1, 5) == 'rate:' then
+    local n, per = control_of(job)
+    local called = tonumber(redis.call('HGET', P .. 'called', by) or 0)
+    return n - spent_of(string.sub(by, 6), per) - called
+  end
+  return tonumber(job[LIMIT] ~= '' and job[LIMIT] or 1) - tonumber(redis.call('HGET', P .. 'slots', string.sub(by, 7)) or 0)
+end
+
+-- One that awaits others goes on when none of them is live, or is cancelled with all that await it when one was `lost`.
+local function follow(id, lost)
+  local job = job_of(id)
+  if not job or job[STATUS] ~= 'b' or job[BLOCKED_BY] ~= 'flow:' .. id then
     return 0
   end
-  local room = 1
-  if string.sub(by, 1, 7) == 'unique:' then
-    if redis.call('HEXISTS', P .. 'keys', string.sub(by, 8)) == 1 then
-      return 0
-    end
-  else
-    local taken = tonumber(redis.call('HGET', P .. 'slots', string.sub(by, 7)) or 0)
-    local job = job_of(first)
-    room = (job and tonumber(job[LIMIT]) or 1) - taken
-    if room < 1 then
-      return 0
-    end
+  local _, _, awaits = control_of(job)
+  local stops = awaits == 'success' and lost
+  if not stops and redis.call('EXISTS', P .. 'await:' .. id) == 1 then
+    return 0
   end
-  local ids = redis.call('ZRANGE', key, 0, math.min(room, MOST) - 1)
+  local to = stops and 'c' or 'q'
+  leave(id, job, to)
+  job[BLOCKED_BY], job[UPDATED_AT] = '', NOW
+  if stops then
+    job[FINISHED_AT] = NOW
+  else
+    job[RUN_AT], job[QUEUED_AT] = NOW, NOW
+  end
+  enter(id, job, to, 'b')
+  tell(id, job, stops and 'c' or 'u', '', stops and noted(lost) or '')
+  if not stops then
+    return 1
+  end
+  let_go(id, job)
+  flush()
+  local next_ = next_of(job)
+  return next_ ~= '' and follow(next_, 'job ' .. id .. ', which it awaited, was cancelled') or 0
+end
+
+-- Queues as many of a line of blocked jobs as have room now. Those of a rate stay known as called from its line.
+local function unblock(by, lost)
+  if string.sub(by, 1, 5) == 'flow:' then
+    return follow(string.sub(by, 6), lost)
+  end
+  local key, room = P .. 'b:' .. by, room_of(by)
+  local ids = room > 0 and redis.call('ZRANGE', key, 0, math.min(room, MOST) - 1) or {}
   for _, id in ipairs(ids) do
     local job = job_of(id)
     if job then
       leave(id, job, 'q')
-      job[BLOCKED_BY] = ''
+      job[BLOCKED_BY] = string.sub(by, 1, 5) == 'rate:' and by or ''
       job[UPDATED_AT] = NOW
       enter(id, job, 'q', 'b')
       tell(id, job, 'u', '', '')
@@ -365,13 +464,19 @@ local function unblock_behind(waited)
   if redis.call('EXISTS', P .. 'blocked') == 0 then
     return
   end
-  for by in pairs(waited) do
-    unblock(by)
+  for by, lost in pairs(waited) do
+    unblock(by, lost)
   end
   flush()
 end
 
-local function waited_for(job, waited)
-  if job[LIMIT_KEY] ~= '' then waited['limit:' .. job[LIMIT_KEY]] = true end
-  if job[KEY_RUNNING] ~= '' then waited['unique:' .. job[KEY_RUNNING]] = true end
+-- What may go on when this job has ended or stepped back; `lost` tells how it ended without success, if it did.
+local function waited_for(id, job, waited, lost)
+  if job[LIMIT_KEY] ~= '' then waited['limit:' .. job[LIMIT_KEY]] = false end
+  if job[KEY_RUNNING] ~= '' then waited['unique:' .. job[KEY_RUNNING]] = false end
+  if job[MORE] ~= '' then
+    local rate, _, next_ = more_of(job)
+    if rate ~= '' then waited['rate:' .. rate] = false end
+    if next_ ~= '' then waited['flow:' .. next_] = lost or waited['flow:' .. next_] or false end
+  end
 end

@@ -1,5 +1,5 @@
--- ARGV: how many groups, the groups, then for each firing name, tick, next tick, whether only if none is live, whether
--- there is a draft, and the draft. Answers what became of each.
+-- ARGV: how many groups, the groups, then for each firing name, tick, next tick, whether only if none is live, how many
+-- ticks it accounts for, whether there is a draft, and the draft. Answers what became of each.
 local fired_before = answered()
 if fired_before then
   return fired_before
@@ -33,7 +33,7 @@ local function make(name, tick, unless_live, draft)
 end
 
 local told = {}
-for place = at, #ARGV, 5 + DRAFT do
+for place = at, #ARGV, 6 + DRAFT do
   local name, tick = ARGV[place], ARGV[place + 1]
   local found = redis.call('HGET', P .. 'schedules', name)
   local known = found and split(found)
@@ -44,11 +44,11 @@ for place = at, #ARGV, 5 + DRAFT do
   else
     known[NEXT], known[LAST], known[UPDATED] = ARGV[place + 2], tick, now
     redis.call('HSET', P .. 'schedules', name, packed(known))
-    local draft = ARGV[place + 4] == '1' and draft_at(place + 5, groups)
+    local draft = ARGV[place + 5] == '1' and draft_at(place + 6, groups)
     local fired, id = make(name, tick, ARGV[place + 3] == '1', draft)
     local ticks = P .. 'ticks:' .. name
     redis.call('ZREMRANGEBYSCORE', ticks, tick, tick)
-    redis.call('ZADD', ticks, tick, tick .. ',' .. fired .. ',' .. id)
+    redis.call('ZADD', ticks, tick, tick .. ',' .. fired .. ',' .. id .. ',' .. ARGV[place + 4])
     redis.call('ZREMRANGEBYRANK', ticks, 0, -TICKS_KEPT - 1)
     told[#told + 1] = fired
   end

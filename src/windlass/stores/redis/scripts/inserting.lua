@@ -1,9 +1,9 @@
 -- Shared by insert.lua and fire.lua: drafts become jobs.
-local GROUP = 9
+local GROUP = 10
 local DRAFT = 7
 
 -- A group is what drafts asked for alike share: queue, type, priority, delay, run_at, the first line's note,
--- whether a conflict replaces, the longest wait, the idempotency window.
+-- whether a conflict replaces, the longest wait, the idempotency window, whether it awaits others.
 local function group_at(at)
   local delay, run_at = ARGV[at + 3], ARGV[at + 4]
   if delay ~= '' then
@@ -11,11 +11,11 @@ local function group_at(at)
   elseif run_at == '' then
     run_at = NOW
   end
-  local status = tonumber(run_at) > now and 's' or 'q'
+  local status = ARGV[at + 9] == '1' and 'b' or tonumber(run_at) > now and 's' or 'q'
   return {
     queue = ARGV[at], type = ARGV[at + 1], priority = ARGV[at + 2], run_at = run_at, status = status,
     replaces = ARGV[at + 6] == '1', longest = ARGV[at + 7], window = tonumber(ARGV[at + 8]),
-    before = table.concat({status, run_at, status == 'q' and NOW or '', NOW, NOW}, '\0') .. '\0',
+    before = table.concat({status, run_at, status == 's' and '' or NOW, NOW, NOW}, '\0') .. '\0',
     after = '\0' .. NOW .. ',e' .. status .. ',,' .. ARGV[at + 5],
   }
 end
@@ -40,12 +40,20 @@ local function replace(draft, holder_id, holder)
     run_at = math.max(now, math.min(run_at, holder[CREATED_AT] + tonumber(group.longest)))
   end
   local from, to = holder[STATUS], run_at > now and 's' or 'q'
+  local by = holder[BLOCKED_BY]
+  if from == 'b' and string.sub(by, 1, 5) == 'flow:' then
+    to, run_at = 'b', tonumber(holder[RUN_AT]) -- one that awaits others goes on waiting
+  else
+    by = ''
+  end
   leave(holder_id, holder, to)
   held[PAYLOAD] = fresh[PAYLOAD]
   holder[REST] = table.concat(held, '\0', REST)
   holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, digits[run_at]
-  holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, ''
-  holder[QUEUED_AT] = to == 'q' and NOW or ''
+  holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, by
+  if to ~= 'b' then
+    holder[QUEUED_AT] = to == 'q' and NOW or ''
+  end
   enter(holder_id, holder, to, from)
   tell(holder_id, holder, 'R', '', '')
   flush()
@@ -78,6 +86,14 @@ local function rooms(groups)
   return depths
 end
 
+-- The millisecond to stand at: beside the first of all fair jobs that wait, but behind the last of the same key.
+local function turn_at(job, fair)
+  local turns = turns_of(job)
+  local first = redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2]
+  local last = redis.call('ZREVRANGE', turns .. SEP .. fair, 0, 0, 'WITHSCORES')[2]
+  return math.max(tonumber(first or now), last and tonumber(last) + 1 or 0)
+end
+
 local function write(draft)
   local group, id = draft.group, draft.id
   if draft.apart ~= '' then
@@ -85,6 +101,10 @@ local function write(draft)
   end
   local job = parts_of(record_of(draft))
   jobs[id] = job
+  local fair = job[MORE] ~= '' and select(2, more_of(job)) or ''
+  if fair ~= '' and group.status == 'q' then
+    job[RUN_AT] = digits[turn_at(job, fair)]
+  end
   enter(id, job, group.status)
   if draft.listed then
     each_list(job, function(key, ids) add_all(key, 0, ids) end, {id})

@@ -95,7 +95,8 @@ for at = 1, #ARGV, 3 do
     if verdict == 'done' then
       -- The one that went may have been next in line: those behind it must not wait for its end.
       local waited = {}
-      waited_for(job, waited)
+      local how = ARGV[at + 1] == 'c' and 'cancelled' or ARGV[at + 1] == 'x' and not ENDED[found] and 'deleted'
+      waited_for(id, job, waited, how and 'job ' .. id .. ', which it awaited, was ' .. how)
       unblock_behind(waited)
     end
   end

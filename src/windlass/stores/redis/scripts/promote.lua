@@ -44,4 +44,14 @@ if #ids > 0 or unblocked > 0 then
   wake()
 end
 local next_ = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
-return {#ids, unblocked, next_ and math.max(0, tonumber(next_) - now) or -1}
+next_ = next_ and tonumber(next_)
+for _, by in ipairs(redis.call('ZRANGEBYLEX', P .. 'blocked', '[rate:', '(rate;', 'LIMIT', 0, SWEPT)) do
+  local first = redis.call('ZRANGE', P .. 'b:' .. by, 0, 0)[1]
+  local job = first and job_of(first)
+  if job then
+    local _, per = control_of(job)
+    local _, free_at = spent_of(string.sub(by, 6), per)
+    next_ = math.min(next_ or free_at or now, free_at or now)
+  end
+end
+return {#ids, unblocked, next_ and math.max(0, next_ - now) or -1}

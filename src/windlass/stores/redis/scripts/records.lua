@@ -22,12 +22,12 @@ local NOW = digits[now]
 -- asked for alike, then the size of what such jobs share, then that, and then REST, which moves leave in one piece and at
 -- whose end the history grows.
 local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, WAIT, RESULT = 1, 2, 3, 4, 5, 6, 7
-local KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, SIZE = 8, 9, 10, 11, 12
-local QUEUE, TYPE, PRIORITY, ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT = 13, 14, 15, 16, 17, 18, 19, 20
-local STARTED_AT, CANCEL_AT, FINISHED_AT, DURATION, LIMIT, BLOCKED_BY, SCHEDULE, PROGRESS = 21, 22, 23, 24, 25, 26, 27, 28
-local ERROR, MOVES, APART, REST = 29, 30, 34, 35
+local KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, MORE, SIZE = 8, 9, 10, 11, 12, 13
+local QUEUE, TYPE, PRIORITY, ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT = 14, 15, 16, 17, 18, 19, 20, 21
+local STARTED_AT, CANCEL_AT, FINISHED_AT, DURATION, LIMIT, BLOCKED_BY, SCHEDULE, PROGRESS = 22, 23, 24, 25, 26, 27, 28, 29
+local ERROR, MOVES, CONTROL, APART, REST = 30, 31, 35, 36, 37
 -- Only where a record is taken apart as a whole:
-local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 35, 36, 37, 38, 39, 40, 41, 42
+local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 37, 38, 39, 40, 41, 42, 43, 44
 -- How the record was read or last written; false once the job has changed since.
 local TEXT = 0
 local OWN_PARTS = '^' .. string.rep('(%Z*)%z', SIZE) .. '()'
@@ -70,7 +70,7 @@ local function kind_of(text)
   if not kind then
     kind = {
       text = #text .. '\0' .. text, __newindex = of_no_kind,
-      __index = {'', '', '', '', '', '', '', '', '', '', '', '', string.match(text, SHARED_PARTS)},
+      __index = {'', '', '', '', '', '', '', '', '', '', '', '', '', string.match(text, SHARED_PARTS)},
     }
     kinds[text] = kind
   end
@@ -78,11 +78,11 @@ local function kind_of(text)
 end
 
 local function parts_of(text)
-  local status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key, size, at =
-    string.match(text, OWN_PARTS)
+  local status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key, more, size,
+    at = string.match(text, OWN_PARTS)
   local after = at + size
   return setmetatable({
-    status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key,
+    status, run_at, queued_at, updated_at, created_at, wait, result, key, key_queued, key_running, limit_key, more,
     [REST] = string.sub(text, after + 1), [TEXT] = text,
   }, kind_of(string.sub(text, at, after - 1)))
 end
@@ -100,6 +100,21 @@ end
 
 local function whole(job)
   return split(joined(job))
+end
+
+-- Most jobs have neither a rate nor turns nor a next: MORE and CONTROL are empty then, and are taken apart only where not.
+local function more_of(job)
+  return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)$')
+end
+
+local function next_of(job)
+  return job[MORE] ~= '' and select(3, more_of(job)) or ''
+end
+
+-- The number and the window of its rate, and whether it awaits success or the end.
+local function control_of(job)
+  local n, per, awaits = string.match(job[CONTROL], '^([^\30]*)\30([^\30]*)\30([^\30]*)')
+  return tonumber(n), tonumber(per), awaits
 end
 
 -- What this call has read, and the ids of what it is about to write.

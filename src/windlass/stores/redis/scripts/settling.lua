@@ -79,6 +79,10 @@ local function ended(alike, forced)
   end
 end
 
+local function was_cancelled(id)
+  return 'job ' .. id .. ', which it awaited, was cancelled'
+end
+
 local waited = {}
 
 -- The job is processing under the transition's token.
@@ -86,7 +90,7 @@ local function settle(alike, id, job, result, forced)
   alike.change = alike.change or ended(alike, forced)
   local to = turn(id, job, alike.turned, alike.change)
   job[UPDATED_AT] = NOW
-  waited_for(job, waited)
+  waited_for(id, job, waited, (to == 'f' and 'job ' .. id .. ' failed') or (to == 'c' and was_cancelled(id)))
   if ENDED[to] then
     job[RESULT] = result
   else
