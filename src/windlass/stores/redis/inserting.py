@@ -64,9 +64,8 @@ def _meets_nobody(drafts: Sequence[Draft]) -> bool:
         if draft.unique_queued or draft.idempotency_key or draft.fair_key or draft.next_id:
             return False
     options = {id(draft.options): draft.options for draft in drafts}
-    return not any(_listed(one) or one.awaits for one in options.values()) and len(
-        {draft.id for draft in drafts}
-    ) == len(drafts)
+    alone = not any(_listed(one) or one.awaits for one in options.values())
+    return alone and len({draft.id for draft in drafts}) == len(drafts)
 
 
 def _alike(drafts: Sequence[Draft]) -> list[Value]:

@@ -109,9 +109,9 @@ FIELDS = (
     "history",
 )
 """The first twelve are a job's own; `more` is its rate key, its fair key and its next, if it has one of them, and
-`control` the number and window of its rate, what it awaits and what it takes. `size` tells how many bytes those up to `apart` take, which jobs share that were
-asked for alike and have come as far: that piece is taken apart once for all of them, here and in records.lua, which
-numbers the fields that scripts use from 1."""
+`control` the number and window of its rate, what it awaits and what it takes. `size` tells how many bytes those up to
+`apart` take, which jobs share that were asked for alike and have come as far: that piece is taken apart once for all of
+them, here and in records.lua, which numbers the fields that scripts use from 1."""
 OWN = FIELDS.index("size")
 MOVES = FIELDS.index("moves")
 HISTORY = FIELDS.index("history")
