@@ -34,13 +34,14 @@ class Faults(OneServer):
         return int(ask(self.server, "EVAL", END_LEASES, "1", "{windlass}:", place))
 
 
-END_LEASES = """
-local ids = redis.call('ZRANGE', KEYS[1] .. 'leases', 0, -1)
+END_LEASES = r"""
+local leases = KEYS[1] .. 'leases:default\31work'
+local ids = redis.call('ZRANGE', leases, 0, -1)
 for _, id in ipairs(ids) do
   local key = KEYS[1] .. 'j:' .. id
-  local before, after = string.match(redis.call('GET', key), '^(' .. string.rep('%Z*%z', ARGV[1]) .. ')%Z*(.*)$')
-  redis.call('SET', key, before .. '0' .. after)
-  redis.call('ZADD', KEYS[1] .. 'leases', 0, id)
+  local before, at, after = string.match(redis.call('GET', key), '^(' .. string.rep('%Z*%z', ARGV[1]) .. ')(%Z*)(.*)$')
+  redis.call('SET', key, before .. string.rep('0', #at) .. after)
+  redis.call('ZADD', leases, 0, id)
 end
 return #ids
 """

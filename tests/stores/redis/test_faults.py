@@ -110,6 +110,7 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
             await trial.fill(client, 20, 3)
             await trial.until_begun(20)
             taken = faults.end_leases()
+            assert taken == 20
             await client.store.jobs.rescue(taken)  # at once: a heartbeat would put the leases right again
             found = await trial.judged(client, within=60)
             tell(f"control, {taken} leases said to be over: {found}")
