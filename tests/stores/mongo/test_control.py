@@ -166,6 +166,17 @@ async def test_ends_at_the_same_moment_let_go_on_once(crowd: list[Store]) -> Non
     assert await told(crowd[0], last) == GOES_ON
 
 
+async def test_many_groups_are_asked_about_together_however_large(store: Store, database: Base) -> None:
+    groups = [await group(store, 30) for _ in range(4)]
+    database["windlass_jobs"].delete_many({"next_id": groups[1][0]})
+    database["windlass_jobs"].update_one({"_id": groups[3][1][7]}, {"$set": {"status": "failed"}})
+    await store.jobs.promote(10)
+    found = await statuses(store, [last for last, _ in groups])
+    assert found == [Status.BLOCKED, Status.QUEUED, Status.BLOCKED, Status.CANCELLED]
+    await settle(store, (await store.jobs.claim(want(1)))[0], NEVER_AGAIN)
+    assert await status(store, groups[0][0]) is Status.CANCELLED
+
+
 async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Store, database: Base) -> None:
     [id_] = await put(store, draft())
     for name in ("turn", "fair", "called", "awaited", "spoiled", "next"):
@@ -213,9 +224,10 @@ async def test_an_end_told_again_after_a_lost_answer_lets_go_on(failing: Store, 
 
 async def test_a_booking_whose_claim_failed_is_spent(failing: Store, fragile: str) -> None:
     ids = await put(failing, *[rated(2) for _ in range(2)])
-    fail(fragile, {"times": 1}, failCommands=["update"], errorCode=8000)
+    fail(fragile, {"skip": 1}, failCommands=["update"], errorCode=8000)  # the booking passes, the lease does not
     with pytest.raises(StoreUnavailable):
         await failing.jobs.claim(want())
+    fail(fragile, "off", failCommands=["update"])
     assert await failing.jobs.claim(want()) == []
     assert await statuses(failing, ids) == [Status.BLOCKED] * 2
 

@@ -6,7 +6,6 @@ every promotion, by any number of workers: the answer is written only on a job t
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _LIVE = sorted(status.value for status in LIVE)
 _FIELDS = dict.fromkeys(("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at"), 1)
-_AT_ONCE = 50  # how many are looked at together
+_MORE = 20  # how many jobs a look reads beyond one for each that is asked about
 
 
 async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:
@@ -37,33 +36,44 @@ async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:
     goes_on: list[Doc] = []
     stops: list[tuple[Doc, str]] = []
     freed: set[str] = set()
-    for start in range(0, len(docs), _AT_ONCE):
-        some = docs[start : start + _AT_ONCE]
-        for doc, why in zip(some, await asyncio.gather(*[_why_not(link, doc) for doc in some]), strict=True):
-            if why is None:
-                goes_on.append(doc)
-            elif why:
-                stops.append((doc, why))
-                freed |= _freed_by(doc)
+    # The living are asked for first: what was not among them has ended, and how is seen by the second look.
+    live = await _first_of_each(link, [doc["_id"] for doc in docs], _LIVE, "awaited")
+    spoiled = await _first_of_each(link, [doc["_id"] for doc in docs if doc["awaits"] == "success"], SPOILED, "spoiled")
+    for doc in docs:
+        if doc["_id"] in spoiled:
+            stops.append((doc, _why(spoiled[doc["_id"]])))
+            freed |= _freed_by(doc)
+        elif doc["_id"] not in live:
+            goes_on.append(doc)
     await _stop(link, stops)
     return await _go_on(link, goes_on), freed
 
 
-async def _why_not(link: Link, doc: Doc) -> str | None:
-    """Why it is never to run; empty if it has to wait, None if it may go on.
+async def _first_of_each(link: Link, ids: list[str], statuses: list[str], index: str) -> dict[str, Doc]:
+    """Of each of these that is named as next by a job of such a status: one of those jobs.
 
-    The living are asked for first: what was not among them has ended, and how is seen by the second look.
+    The index is walked in order, so a look that ends in the midst of many of one has told all before it, and the next
+    begins after that one.
     """
-    awaited: Doc = {"next_id": doc["_id"], "status": {"$in": _LIVE}}
-    lives = await link.jobs.find(awaited, {"_id": 1}).hint("awaited").limit(1).to_list()
-    if doc["awaits"] == "success":
-        spoiled: Doc = {"next_id": doc["_id"], "status": {"$in": SPOILED}}
-        found = await link.jobs.find(spoiled, {"status": 1}).hint("spoiled").sort("_id", 1).limit(1).to_list()
-        if found:
-            job_id, status = found[0]["_id"], found[0]["status"]
-            failed = status == Status.FAILED.value
-            return f"job {job_id} failed" if failed else f"job {job_id}, which it awaited, was {status}"
-    return "" if lives else None
+    found: dict[str, Doc] = {}
+    left = sorted(ids)
+    while left:
+        named: Doc = {"next_id": {"$in": left}, "status": {"$in": statuses}}
+        most = len(left) + _MORE
+        look = link.jobs.find(named, {"next_id": 1, "status": 1}).hint(index)
+        docs = await look.sort("next_id", 1).limit(most).to_list()
+        for doc in docs:
+            found.setdefault(doc["next_id"], doc)
+        if len(docs) < most:
+            break
+        left = [id_ for id_ in left if id_ > docs[-1]["next_id"]]
+    return found
+
+
+def _why(spoiled: Doc) -> str:
+    job_id, status = spoiled["_id"], spoiled["status"]
+    failed = status == Status.FAILED.value
+    return f"job {job_id} failed" if failed else f"job {job_id}, which it awaited, was {status}"
 
 
 def _freed_by(doc: Doc) -> set[str]:

@@ -8,13 +8,16 @@ dies in between, or does not learn what became of its booking, has spent it: a r
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from pymongo import ReturnDocument
-from pymongo.errors import DuplicateKeyError
+from bson import ObjectId
+from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError
 
 from windlass.core.rate import booked_at
+from windlass.stores.mongo.connection import DUPLICATE_KEY
 from windlass.stores.mongo.records import duration, in_ms
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
     from windlass.stores.mongo.connection import Doc, Link
 
+_SHORT = 1000  # of lines that are all together shorter, one look tells how many stand in each
+_GRANTS_KEPT = 32  # the newest, so that who booked can read what was granted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,10 +57,18 @@ class Rates:
         self._booked, self._in_line, self._passed = {}, {}, {}
         if not most:
             return
+        self._booked, self._in_line = await asyncio.gather(bookings(self._link, most), self._lines(most))
+
+    async def _lines(self, most: dict[str, int]) -> dict[str, int]:
+        waiting: Doc = {"blocked_by": {"$in": [f"rate:{key}" for key in most]}}
+        rows = await self._link.jobs.find(waiting, {"_id": 0, "blocked_by": 1}).limit(_SHORT).to_list()
+        if len(rows) < _SHORT:
+            counts = Counter(row["blocked_by"] for row in rows)
+            return {key: counts[f"rate:{key}"] for key in most}
+        # Some are long: each is counted as far as it matters.
         jobs = self._link.jobs
-        lines = [jobs.count_documents({"blocked_by": f"rate:{key}"}, limit=n) for key, n in most.items()]
-        self._booked, counts = await asyncio.gather(bookings(self._link, most), asyncio.gather(*lines))
-        self._in_line = dict(zip(most, counts, strict=True))
+        counted = [jobs.count_documents({"blocked_by": f"rate:{key}"}, limit=n) for key, n in most.items()]
+        return dict(zip(most, await asyncio.gather(*counted), strict=True))
 
     def lets_through(self, doc: Doc, now: datetime) -> bool:
         """Whether one more may start; one that was not called goes behind those that are blocked already."""
@@ -76,25 +89,37 @@ class Rates:
         for doc in picked:
             if "rate_key" in doc:
                 windows.setdefault(window_of(doc), []).append(doc)
-        granted = await asyncio.gather(*[self._book(window, len(docs), now) for window, docs in windows.items()])
+        granted = await self._granted({window: len(docs) for window, docs in windows.items()}, now)
         refused: list[Doc] = []
         self._bookings = []
-        for (window, docs), n in zip(windows.items(), granted, strict=True):
+        for window, docs in windows.items():
+            n = granted.get(window, 0)
             self._bookings.append((window.key, _part(window, now), {doc["_id"] for doc in docs[:n]}))
             refused += docs[n:]
         return refused
 
-    async def _book(self, window: Window, wanted: int, now: datetime) -> int:
-        rates, update = self._link.collection("rates"), _booking(window, wanted, now)
-        while True:
+    async def _granted(self, wanted: dict[Window, int], now: datetime) -> dict[Window, int]:
+        """Book them all in one command, and read back how many of each were granted, by the mark of each booking."""
+        rates, marks = self._link.collection("rates"), {window: ObjectId() for window in wanted}
+        writes: list[UpdateOne] = [
+            UpdateOne({"_id": window.key}, _booking(window, n, now, marks[window]), upsert=True)
+            for window, n in wanted.items()
+        ]
+        while writes:
             try:
-                row = await rates.find_one_and_update(
-                    {"_id": window.key}, update, upsert=True, return_document=ReturnDocument.AFTER
-                )
-            except DuplicateKeyError:
-                continue  # two made its document at once; it is there now
-            assert row is not None  # noqa: S101  # an upsert leaves a document
-            return int(row["granted"])
+                await rates.bulk_write(writes, ordered=False)
+                break
+            except BulkWriteError as error:
+                errors: list[Doc] = error.details["writeErrors"]
+                if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+                    raise
+                # Two made a document at once; it is there now.
+                writes = [writes[one["index"]] for one in errors]
+        keys = [window.key for window in wanted]
+        rows = await rates.find({"_id": {"$in": keys}}, {"grants": 1}).to_list()
+        told = {grant["mark"]: grant["n"] for row in rows for grant in row["grants"]}
+        # One that so many rivals followed that it is not told of any more has been spent for nothing.
+        return {window: told.get(mark, 0) for window, mark in marks.items()}
 
     async def give_back(self, started: Collection[str]) -> None:
         """Take back the bookings of those that did not start after all, because rivals were first."""
@@ -109,7 +134,7 @@ def _part(window: Window, now: datetime) -> datetime:
     return _EPOCH + duration(booked_at(in_ms(now - _EPOCH), window.ms))
 
 
-def _booking(window: Window, wanted: int, now: datetime) -> list[Doc]:
+def _booking(window: Window, wanted: int, now: datetime, mark: ObjectId) -> list[Doc]:
     """Take as many as there is room for, of those wanted, and drop the parts that count no more."""
     at = _part(window, now)
 
@@ -118,6 +143,7 @@ def _booking(window: Window, wanted: int, now: datetime) -> list[Doc]:
 
     here = {"$sum": {"$map": {"input": kept({"$eq": ["$$part.at", at]}), "as": "part", "in": "$$part.n"}}}
     together = [{"at": at, "n": {"$add": [here, "$granted"]}}]
+    granted = [{"mark": mark, "n": "$granted"}]
     return [
         {"$set": {"booked": kept({"$gt": ["$$part.at", now - duration(window.ms)]})}},
         {"$set": {"granted": {"$max": [0, {"$min": [wanted, {"$subtract": [window.n, {"$sum": "$booked.n"}]}]}]}}},
@@ -125,8 +151,10 @@ def _booking(window: Window, wanted: int, now: datetime) -> list[Doc]:
             "$set": {
                 "booked": {"$concatArrays": [kept({"$ne": ["$$part.at", at]}), together]},
                 "until": {"$max": ["$until", at + duration(window.ms)]},
+                "grants": {"$slice": [{"$concatArrays": [{"$ifNull": ["$grants", []]}, granted]}, -_GRANTS_KEPT]},
             }
         },
+        {"$unset": "granted"},
     ]
 
 
