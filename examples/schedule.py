@@ -29,6 +29,8 @@ async def main() -> None:
         await app.schedules.put("acme-report", report_for.bind("acme"), cron("0 8 * * *", tz="Europe/Paris"))
         for schedule in await app.schedules.list():
             print(f"{schedule.name}: {schedule.cron.expression} {schedule.cron.tz} makes {schedule.type}")
+        now = await app.schedules.run_now("acme-report")  # beside its ticks
+        print(await now.result(timeout=10))
         print(f"removed: {await app.schedules.remove('acme-report')}")
 
 

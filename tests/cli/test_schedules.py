@@ -51,3 +51,43 @@ def test_schedules_are_paused_resumed_and_removed(shop: Shop) -> None:
     assert "morning removed" in shop.ok("schedules", "remove", "morning")
     assert shop.call("schedules", "remove", "morning").code == 4
     assert shop.call("schedules", "pause").code == 2
+
+
+def test_a_schedule_is_put_and_put_again(shop: Shop) -> None:
+    words = ("schedules", "put", "ada", "--type", "hello", "--payload", "name=ada", "--tz", "Europe/Paris")
+    said = shop.ok(*words, "--cron", "0 8 * * *", "-q", "mail", "--overlap", "queue", "--missed", "none")
+    assert all(part in said for part in ("ada", "hello", "Europe/Paris", "08:00"))
+    told = shop.call(*words, "--cron", "0 9 * * *", "--app", "shop:app", "--json").fact
+    assert (told["cron"], told["queue"], told["overlap"]) == ("0 9 * * *", "default", "skip")
+
+    async def look(app: Windlass) -> str:
+        [one] = await app.schedules.list()
+        return one.payload_json
+
+    assert shop.ask(look) == '{"name":"ada"}'
+
+
+def test_the_job_of_a_schedule_is_run_now(shop: Shop) -> None:
+    shop.ask(put)
+    job_id = shop.ok("schedules", "run", "morning")
+    assert shop.call("job", job_id, "--json").fact["schedule"] == "morning"
+    assert shop.call("schedules", "run", "other", "--json").fact["schedule"] == "other"
+    said = shop.call("schedules", "run", "morning", "evening")
+    assert (said.code, "no schedule is called evening" in said.err, len(said.out.split())) == (4, True, 1)
+
+
+def test_a_wrong_order_to_put_is_refused(shop: Shop) -> None:
+    good = ("schedules", "put", "ada", "--type", "hello", "--cron", "0 8 * * *")
+    for words in (
+        good[:5],
+        ("schedules", "put", "--type", "hello", "--cron", "0 8 * * *"),
+        (*good[:3], "grace", *good[3:]),
+        (*good, "--tz", "Europe/Pari"),
+        (*good, "--overlap", "maybe"),
+        (*good, "--payload", "name"),
+        (*good, "--payload", "colour=red", "--app", "shop:app"),
+        ("schedules", "list", "--tz", "UTC"),
+        ("schedules", "run"),
+    ):
+        assert shop.call(*words).code == 2, words
+    assert shop.ok("schedules") == "no schedules"

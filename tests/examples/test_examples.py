@@ -61,6 +61,7 @@ PRINTS = {
         "  2026-03-30 00:30 UTC",
         "acme-report: 0 8 * * * Europe/Paris makes report_for",
         "morning_report: 0 9 * * mon-fri America/New_York makes morning_report",
+        "report for acme",
         "removed: True",
     ],
     "transaction": [

@@ -1,22 +1,27 @@
-"""`schedules`: list with what comes next, pause, resume and remove."""
+"""`schedules`: list with what comes next, put, run now, pause, resume and remove."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
 from windlass.cli.desk import Desk, at_desk
+from windlass.cli.enqueueing import read_payload
 from windlass.cli.facts import schedule_facts
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
 from windlass.cli.words import clock
 from windlass.client.presence import live_workers
+from windlass.core.schedule import cron
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from windlass.client.options import Asked
+    from windlass.core.schedule import Cron
     from windlass.stores.contract import Schedule, Tick
 
 _UPCOMING = 3
@@ -26,6 +31,8 @@ class Deed(StrEnum):
     """What to do with schedules."""
 
     LIST = "list"
+    PUT = "put"
+    RUN = "run"
     PAUSE = "pause"
     RESUME = "resume"
     REMOVE = "remove"
@@ -33,27 +40,72 @@ class Deed(StrEnum):
 
 def schedules(
     ctx: typer.Context,
-    deed: Annotated[Deed, typer.Argument(metavar="[list | pause | resume | remove]", help="What to do.")] = Deed.LIST,
+    deed: Annotated[
+        Deed, typer.Argument(metavar="[list | put | run | pause | resume | remove]", help="What to do.")
+    ] = Deed.LIST,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME …", help="Which schedules.")] = None,
+    rule: Annotated[str | None, typer.Option("--cron", metavar="'* * * * *'", help="put: when.")] = None,
+    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="put: on whose clocks; else UTC.")] = None,
+    type: Annotated[str | None, typer.Option("--type", "-t", help="put: the handler's name.")] = None,
+    payload: Annotated[
+        list[str] | None, typer.Option("--payload", metavar="JSON | @FILE | - | KEY=VALUE", help="put: its arguments.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="put: where its jobs wait.")] = None,
+    overlap: Annotated[str | None, typer.Option(help="put: skip, queue or allow.")] = None,
+    missed: Annotated[str | None, typer.Option(help="put: latest, all or none.")] = None,
 ) -> None:
-    """List the schedules with their next runs, or pause, resume and remove some.
+    """List the schedules with their next runs; put one; run the jobs of some now; pause, resume or remove some.
 
     One marked `orphan` was declared in code that no live worker runs any more: its jobs would wait for ever.
+
+    For instance:
+
+      windlass schedules put acme --type report --payload customer=acme --cron "0 8 * * *" --tz Europe/Paris
+
+      windlass schedules run acme
     """
     if deed is not Deed.LIST and not names:
         raise Stop(USAGE, f"which schedules? For instance: windlass schedules {deed} morning_report")
+    asked = {"--cron": rule, "--tz": tz, "--type": type, "--payload": payload, "--queue": queue}
+    asked |= {"--overlap": overlap, "--missed": missed}
+    if deed is Deed.PUT:
+        if type is None or rule is None or names is None or len(names) != 1:
+            raise Stop(
+                USAGE, "put needs one NAME, --type and --cron: windlass schedules put acme --type report --cron …"
+            )
+        choices: dict[str, Any] = {"overlap": overlap, "missed": missed}
+        given = cron(rule, tz or "UTC", **{word: one for word, one in choices.items() if one is not None})
+        put = _Put(names[0], type, given, read_payload(payload or []), queue)
+    elif any(asked.values()):
+        wrong = ", ".join(option for option, one in asked.items() if one)
+        raise Stop(USAGE, f"{wrong} goes with put: windlass schedules put NAME --type … --cron …")
+    else:
+        put = None
 
     async def work(desk: Desk) -> None:
+        if put is not None:
+            where: Asked = {} if put.queue is None else {"queue": put.queue}
+            await desk.app.schedules.put(put.name, put.type, put.cron, put.payload, **where)
         known = {one.name for one in await desk.app.schedules.list()}
         for name in names or ():
             if name in known:
                 await _do(desk, deed, name)
-        await _show(desk, set(names or known))
+        if deed is not Deed.RUN:
+            await _show(desk, set(names or known))
         missing = set(names or ()) - known
         if missing:
             raise Stop(NOT_FOUND, f"no schedule is called {', '.join(sorted(missing))}")
 
-    at_desk(ctx, work)
+    at_desk(ctx, work, makes=deed is Deed.PUT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    name: str
+    type: str
+    cron: Cron
+    payload: Any
+    queue: str | None
 
 
 async def _do(desk: Desk, deed: Deed, name: str) -> None:
@@ -65,7 +117,13 @@ async def _do(desk: Desk, deed: Deed, name: str) -> None:
         case Deed.REMOVE:
             await desk.app.schedules.remove(name)
             desk.screen.say(f"{name} removed; jobs it made stay")
-        case Deed.LIST:
+        case Deed.RUN:
+            handle = await desk.app.schedules.run_now(name)
+            if desk.screen.as_json:
+                desk.screen.fact({"schedule": name, "id": handle.id, "created": handle.created})
+            else:
+                desk.screen.line(handle.id)
+        case Deed.LIST | Deed.PUT:
             return
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from windlass.core.draft import kept_options
-from windlass.core.keys import check_name
+from windlass.client.flows import Bound
+from windlass.client.options import Asked, lay_over
+from windlass.core.draft import kept_options, with_kept
+from windlass.core.errors import ScheduleNotFound, SettingsError
+from windlass.core.handler import make_draft
+from windlass.core.keys import check_name, shown
+from windlass.core.schedule import Cron
+from windlass.core.values import canonical
 from windlass.stores.contract import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from windlass.client.client import Client
-    from windlass.client.flows import Bound
-    from windlass.core.schedule import Cron
+    from windlass.client.handle import Handle
+    from windlass.core.draft import Draft, Options
 
 
 class SchedulesRoom:
@@ -22,10 +30,33 @@ class SchedulesRoom:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def put(self, name: str, job: Bound[Any], cron: Cron) -> None:
-        """Create or update a schedule; a changed rule starts at its own next tick."""
+    async def put(
+        self, name: str, job: Bound[Any] | str, cron: Cron, payload: Any = None, **asked: Unpack[Asked]
+    ) -> None:
+        """Create or update a schedule; a changed rule starts at its own next tick.
+
+        The job is one bound to its arguments, or a type by its name, with payload and options beside it. Several
+        schedules may make jobs of one handler, each under a name of its own.
+        """
+        check_name(name, "the schedule's name")
+        if not isinstance(cast("object", cron), Cron):
+            raise SettingsError(f"the rule of schedule {name!r} is {shown(cron)}: expected one made by cron()")
+        made = self._job(job, payload, asked)
         store = await self._client.ready()
-        await store.schedules.put([self._schedule(name, job, cron, await store.now())])
+        await store.schedules.put([_schedule(name, *made, cron, await store.now())])
+
+    async def run_now(self, name: str) -> Handle[Any]:
+        """Enqueue the job of a schedule now, beside its ticks, which stay as they are; also of a paused one.
+
+        While the job is live, it counts for the schedule's `overlap` as one of its ticks does. ScheduleNotFound when
+        there is no such schedule.
+        """
+        schedule = await self._get(name)
+        known = schedule.type in self._client.registry
+        declaration = self._client.registry.get(schedule.type) if known else None
+        options = self._client.defaults if declaration is None else declaration.options
+        draft = draft_of(schedule, options, self._client.ids())
+        return await self._client.enqueue(draft, None if declaration is None else declaration.codec)
 
     async def remove(self, name: str) -> bool:
         """Forget a schedule; jobs it already made stay. False when there was none."""
@@ -38,22 +69,64 @@ class SchedulesRoom:
         return await store.schedules.list()
 
     async def pause(self, name: str) -> None:
-        """Fire no more until resumed."""
+        """Fire no more until resumed; ScheduleNotFound when there is no such schedule."""
+        await self._get(name)
         store = await self._client.ready()
         await store.schedules.pause([name], paused=True)
 
     async def resume(self, name: str) -> None:
         """Fire again; ticks missed meanwhile are treated by the schedule's own policy."""
+        await self._get(name)
         store = await self._client.ready()
         await store.schedules.pause([name], paused=False)
 
-    def _schedule(self, name: str, job: Bound[Any], cron: Cron, now: Any) -> Schedule:
-        return Schedule(
-            name=check_name(name, "the schedule's name"),
-            cron=cron,
-            type=job.type,
-            payload_json=job.payload_json,
-            queue=job.options.queue,
-            options_json=kept_options(job.options),
-            next_tick=cron.after(now),
-        )
+    async def _get(self, name: str) -> Schedule:
+        found = next((one for one in await self.list() if one.name == name), None)
+        if found is None:
+            raise ScheduleNotFound(name)
+        return found
+
+    def _job(self, job: Bound[Any] | str, payload: Any, asked: Asked) -> tuple[str, str, Options]:
+        """Type, payload and options of what its ticks make."""
+        if isinstance(job, Bound):
+            if payload is not None or asked:
+                raise SettingsError(
+                    f"a bound {job.type} was given with a payload or options beside it: bind and using() take those"
+                )
+            return job.type, job.payload_json, job.options
+        check_name(job, "the type")
+        if job not in self._client.registry:
+            text = canonical({} if payload is None else payload, job)
+            return job, text, lay_over(self._client.defaults, asked)
+        declaration = self._client.registry.get(job)
+        text = declaration.codec.encode_plain({} if payload is None else payload)
+        return job, text, lay_over(declaration.options, asked)
+
+
+def draft_of(schedule: Schedule, declared: Options, job_id: str) -> Draft:
+    """A job of the schedule that belongs to none of its ticks, over the options that its handler declares."""
+    options = replace(
+        with_kept(declared, schedule.options_json),
+        queue=schedule.queue,
+        schedule=schedule.name,
+        delay=None,
+        run_at=None,
+        unique=None,
+        idempotency_window=None,
+    )
+    made = make_draft(schedule.type, job_id, schedule.payload_json, options, templated=False)
+    # overlap="queue": it waits its turn among the jobs of the ticks.
+    alone = schedule.cron.overlap == "queue"
+    return made._replace(limit_key=f"schedule:{schedule.name}", limit=1) if alone else made
+
+
+def _schedule(name: str, type_: str, payload_json: str, options: Options, cron: Cron, now: datetime) -> Schedule:
+    return Schedule(
+        name=name,
+        cron=cron,
+        type=type_,
+        payload_json=payload_json,
+        queue=options.queue,
+        options_json=kept_options(options),
+        next_tick=cron.after(now),
+    )

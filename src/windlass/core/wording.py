@@ -17,11 +17,11 @@ def span(seconds: float | timedelta | None) -> str:
     if total < 60:
         return f"{total:.1f} s"
     whole = int(total)
-    for unit, size, below, smaller in (("m", 60, 3600, "s"), ("h", 3600, 86400, "m"), ("d", 86400, None, "h")):
-        if below is None or whole < below:
-            rest = whole % size // {"s": 1, "m": 60, "h": 3600}[smaller]
-            return f"{whole // size} {unit} {rest} {smaller}"
-    return f"{total:.0f} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} m"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
 def milliseconds(ms: float | None) -> str:
