@@ -243,7 +243,7 @@ class Windlass:
             declaration = self.registry.get(name)
             text = declaration.codec.encode((payload,), {})
             return await self.client.enqueue(
-                self.client.draft(declaration, text, lay_over(declaration.options, asked), asked),
+                self.client.draft(declaration, text, lay_over(declaration.options, asked)),
                 declaration.codec,
                 tx,
             )

@@ -100,6 +100,8 @@ async def test_what_the_caller_decides_is_not_taken_over(app: Windlass) -> None:
             (await leaf.using(user="grace", entity=("file", "f"), correlation="mine").enqueue()).id,
             (await app.enqueue("plain", user=None, entity=None, correlation=None)).id,
             (await app.enqueue("plain", queue="other")).id,
+            (await leaf.using(user=None, entity=None, correlation=None).using(queue="other").enqueue()).id,
+            (await app.enqueue_many([leaf.using(user=None).bind()]))[0].id,
         ]
 
     handle = await parent.using(user="ada", entity=("order", 42), correlation="c").enqueue()
@@ -110,6 +112,8 @@ async def test_what_the_caller_decides_is_not_taken_over(app: Windlass) -> None:
         (handle.id, "mine", "grace", "file", "f"),
         (handle.id, None, None, None, None),
         (handle.id, "c", "ada", "order", "42"),
+        (handle.id, None, None, None, None),
+        (handle.id, "c", None, "order", "42"),
     ]
 
 

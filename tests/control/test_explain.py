@@ -83,8 +83,8 @@ async def test_a_long_line_is_counted_as_far_as_is_looked_and_says_so(app: Windl
 
 
 async def test_jobs_of_another_time_say_when(app: Windlass) -> None:
-    [later, due] = await put(app.store, draft(delay=timedelta(hours=1)), draft(delay=INSTANT))
-    found = await why(app, later, Why.SCHEDULED, "It is scheduled for", "in 59 m")
+    [later, due] = await put(app.store, draft(delay=timedelta(minutes=90, seconds=30)), draft(delay=INSTANT))
+    found = await why(app, later, Why.SCHEDULED, "It is scheduled for", "in 1 h 30 m")
     assert found.until == (await app.jobs.get(later)).run_at
     await passed(app.store, (await app.jobs.get(due)).run_at)
     await why(app, due, Why.NO_WORKER, "It has been due since", "no worker is alive to queue it")

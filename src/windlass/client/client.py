@@ -20,7 +20,7 @@ from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
@@ -99,11 +99,9 @@ class Client:
         self._loop = loop
         self._coalescer = Coalescer(self.store.jobs.insert)
 
-    def draft(
-        self, declaration: Declaration, payload_json: str, options: Options, decided: Collection[str] = ()
-    ) -> Draft:
-        """A job of a handler that is registered here. Inside a running job it takes over what was not `decided`."""
-        return declaration.draft(self.ids(), payload_json, self._inheritance.of(options, decided))
+    def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
+        """A job of a handler that is registered here. Inside a running job it takes over what was not decided."""
+        return declaration.draft(self.ids(), payload_json, self._inheritance.of(options))
 
     def draft_by_name(self, name: str, payload: Any, asked: Asked) -> tuple[Draft, Codec | None]:
         """A job of any type; its payload is checked where its handler is known here."""
@@ -112,9 +110,9 @@ class Client:
             declaration = self.registry.get(name)
             nothing = payload is None and not isinstance(getattr(declaration.call, "__self__", None), Handler)
             text = declaration.codec.encode_plain({} if nothing else payload)
-            return self.draft(declaration, text, lay_over(declaration.options, asked), asked), declaration.codec
+            return self.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec
         text = canonical({} if payload is None else payload, name)
-        options = self._inheritance.of(lay_over(self.defaults, asked), asked)
+        options = self._inheritance.of(lay_over(self.defaults, asked))
         return make_draft(name, self.ids(), text, options, templated=False), None
 
     def transaction(self, tx: object | None) -> object | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from windlass.core.rate import Rate
 
 _PAIR = 2
+_CONTEXT = frozenset({"user", "entity", "correlation"})
+"""what a job takes over from the running job that enqueues it, unless decided"""
 
 
 class Asked(TypedDict, total=False):
@@ -51,6 +53,9 @@ def lay_over(base: Options, asked: Asked) -> Options:
     changed: dict[str, Any] = {}
     for name, value in asked.items():
         _read_one(name, value, changed)
+    decided = _CONTEXT & asked.keys()
+    if decided:
+        changed["decided"] = base.decided | decided
     return replace(base, **changed) if changed else base
 
 

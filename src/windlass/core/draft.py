@@ -68,6 +68,8 @@ class Options:
     tags: tuple[str, ...] = ()
     metadata_json: str | None = None
     trace: str | None = None
+    decided: frozenset[str] = frozenset()
+    """which of user, entity and correlation the caller decided, be it for nothing: these are not taken over"""
 
     def __post_init__(self) -> None:
         """Refuse what no store could keep, before anything is sent."""
