@@ -1,0 +1,294 @@
+"""One trial: a place, worker processes that are harmed by their recorded pids only, producers, and the evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from windlass import Job, StoreError, Windlass
+from windlass.chaos.checker import Evidence, Run, check, runs_of
+from windlass.chaos.history import History, What
+from windlass.chaos.place import Pace, Place
+from windlass.chaos.report import Report
+from windlass.chaos.waiting import until
+from windlass.chaos.workload import LIMIT
+from windlass.stores.contract import Action, Filter, Order
+
+WORKLOAD = "windlass.chaos.workload:app"
+_AT_ONCE = 200
+_STOP_WITHIN = 10.0
+_START_WITHIN = 30.0
+
+
+class Hand:
+    """One worker process that the trial started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self.log = process, log
+        self.pid = process.pid
+        self.frozen = False
+        self.noted = False
+        """whether its end stands in the history"""
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
+    def signal(self, what: signal.Signals) -> None:
+        """Send a signal to this very process, unless it has ended."""
+        self._process.send_signal(what)
+
+    async def ended(self, within: float = _STOP_WITHIN) -> bool:
+        """Whether it ended in time."""
+        return await until(lambda: self.code is not None, within)
+
+
+class Trial:
+    """`async with` it; leaving ends every process it started.
+
+    `spec` names the application that the workers run, for trials of applications that are wrong on purpose.
+    """
+
+    def __init__(self, place: Place, *, pace: Pace | None = None, spec: str = WORKLOAD, seed: int = 0) -> None:
+        self.place, self.pace, self._spec = place, pace or Pace(), spec
+        self.random = random.Random(seed)
+        self.hands: list[Hand] = []
+        place.folder.mkdir(parents=True, exist_ok=True)
+        self.history = History(place.folder)
+        self._numbers = 0
+        self.app = self._application()
+
+    def _application(self) -> Windlass:
+        from importlib import import_module
+
+        # What enqueues is the application that works, so that a store that is wrong on purpose is wrong for both.
+        module = import_module(self._spec.partition(":")[0])
+        made: Windlass = module.application(self.place)
+        return made
+
+    async def __aenter__(self) -> Self:
+        await self.app.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+        await self.app.__aexit__(kind, error, trace)
+        self.app.close()
+        self.history.close()
+
+    # Workers.
+
+    @property
+    def alive(self) -> list[Hand]:
+        """The workers that can work now."""
+        return [hand for hand in self.hands if hand.code is None and not hand.frozen]
+
+    def start(self, n: int = 1) -> list[Hand]:
+        """Start so many workers more."""
+        return [self._start() for _ in range(n)]
+
+    def _start(self) -> Hand:
+        log = self.place.folder / f"worker{len(self.hands)}.log"
+        command = [sys.executable, "-m", "windlass", "worker", self._spec, *self.pace.arguments()]
+        environment = {**self.place.environment(), **self.pace.environment()}
+        with log.open("wb") as file:
+            process = subprocess.Popen(  # noqa: S603  # our own program
+                command, env=environment, cwd=self.place.folder, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+            )
+        hand = Hand(process, log)
+        self.hands.append(hand)
+        return hand
+
+    async def kill(self, hand: Hand) -> None:
+        """`kill -9`."""
+        self.history.tell(What.FAULT, pid=hand.pid, name="kill")
+        hand.signal(signal.SIGKILL)
+        await hand.ended()
+
+    def freeze(self, hand: Hand) -> None:
+        """SIGSTOP."""
+        self.history.tell(What.FAULT, pid=hand.pid, name="freeze")
+        hand.frozen = True
+        hand.signal(signal.SIGSTOP)
+
+    def thaw(self, hand: Hand) -> None:
+        """SIGCONT."""
+        hand.signal(signal.SIGCONT)
+        hand.frozen = False
+        self.history.tell(What.HEALED, pid=hand.pid, name="freeze")
+
+    def terminate(self, hand: Hand) -> None:
+        """SIGTERM; a second one hurries."""
+        self.history.tell(What.FAULT, pid=hand.pid, name="term")
+        hand.signal(signal.SIGTERM)
+
+    def note_ends(self) -> int:
+        """Write down which processes have ended; how many are new."""
+        new = [hand for hand in self.hands if hand.code is not None and not hand.noted]
+        for hand in new:
+            hand.noted = True
+            self.history.tell(What.EXITED, pid=hand.pid, note=str(hand.code))
+        return len(new)
+
+    async def stop(self) -> None:
+        """End what still runs: politely, then not."""
+        for hand in self.hands:
+            if hand.code is None:
+                hand.signal(signal.SIGCONT)
+                hand.signal(signal.SIGTERM)
+        for hand in self.hands:
+            if not await hand.ended():
+                hand.signal(signal.SIGKILL)
+                await hand.ended()
+        self.note_ends()
+
+    # Producers.
+
+    async def enqueue(self, type_: str, *, expect: str = "succeeded", max_crashes: int = 50, **payload: Any) -> None:
+        """Enqueue a job under a name of its own, and note what came of it."""
+        self._numbers += 1
+        name = f"{type_}-{os.getpid()}-{self._numbers}"
+        limit = LIMIT if type_ == "limited" else None
+        self.history.tell(What.INVOKED, name=name, key=payload.get("key"), limit=limit, expect=expect)
+        try:
+            job = self.app.registry.get(type_)
+            handle = await self.app.enqueue(
+                job.name,
+                {"name": name, **payload},
+                max_crashes=max_crashes,
+            )
+        except StoreError as error:
+            self.history.tell(What.UNKNOWN, name=name, note=f"{type(error).__name__}: {error}"[:300])
+        else:
+            self.history.tell(What.ACKNOWLEDGED, name=name, job=handle.id)
+
+    async def fill(self, n: int, seconds: float) -> None:
+        """Enqueue so many ordinary jobs at random: of which kinds, and how long they take."""
+        for start in range(0, n, _AT_ONCE):
+            await asyncio.gather(*(self._ordinary(seconds) for _ in range(min(_AT_ONCE, n - start))))
+
+    async def _ordinary(self, seconds: float) -> None:
+        draw = self.random
+        long = round(seconds * draw.uniform(0.5, 1.5), 3)
+        match draw.choices(("work", "labour", "flaky", "keyed", "limited"), (10, 2, 2, 2, 2))[0]:
+            case "flaky":
+                await self.enqueue("flaky", failures=draw.randint(0, 2))
+            case "keyed":
+                await self.enqueue("keyed", key=f"u{draw.randint(0, 3)}", seconds=min(long, 0.2))
+            case "limited":
+                await self.enqueue("limited", key=f"l{draw.randint(0, 1)}", seconds=min(long, 0.1))
+            case kind:
+                await self.enqueue(kind, seconds=long)
+
+    # Watching.
+
+    def runs(self) -> dict[str, list[Run]]:
+        """Every run so far."""
+        self.note_ends()
+        return runs_of(self.history.lines())
+
+    def in_flight(self) -> dict[int, list[Run]]:
+        """What each process runs now, by its pid."""
+        found: dict[int, list[Run]] = {}
+        for runs in self.runs().values():
+            for run in runs:
+                if run.left == float("inf"):
+                    found.setdefault(run.pid, []).append(run)
+        return found
+
+    async def busy(self, k: int, within: float = _START_WITHIN) -> Hand | None:
+        """One of the workers that run at least `k` jobs now, once there is one."""
+        found: list[Hand] = []
+
+        def some() -> bool:
+            flying = self.in_flight()
+            found[:] = [hand for hand in self.alive if len(flying.get(hand.pid, ())) >= k]
+            return bool(found)
+
+        await until(some, within)
+        return self.random.choice(found) if found else None
+
+    async def started(self, within: float = _START_WITHIN) -> bool:
+        """Whether every living worker said in time that it is ready."""
+        return await until(lambda: all(b"ready" in hand.log.read_bytes() for hand in self.alive), within)
+
+    async def finished(self, within: float, tell: Callable[[int, int], None] | None = None) -> bool:
+        """Whether everything acknowledged ended in time."""
+        waiting = {line.job for line in self.history.lines() if line.what is What.ACKNOWLEDGED and line.job}
+        whole = len(waiting)
+
+        async def all_ended() -> bool:
+            self.note_ends()
+            ids = sorted(waiting)
+            for start in range(0, len(ids), 500):
+                some = ids[start : start + 500]
+                with suppress(StoreError):
+                    jobs = await self.app.store.views.get(some)
+                    waiting.difference_update(
+                        one for one, job in zip(some, jobs, strict=True) if job is None or job.status.finished
+                    )
+            if tell is not None:
+                tell(whole - len(waiting), whole)
+            return not waiting
+
+        return await until(all_ended, within)
+
+    async def evidence(self) -> Evidence:
+        """All that is known, once the workers have stopped."""
+        await self.stop()
+        views = self.app.store.views
+        jobs = await self._jobs()
+        histories: dict[str, Any] = {}
+        for start in range(0, len(jobs), _AT_ONCE):
+            some = jobs[start : start + _AT_ONCE]
+            told = await asyncio.gather(*(views.history(job.id) for job in some))
+            histories |= {job.id: entries for job, entries in zip(some, told, strict=True)}
+        stats = await views.stats(timedelta(0))
+        return Evidence(
+            lines=self.history.lines(),
+            effects=self.history.effects(),
+            jobs=jobs,
+            histories=histories,
+            shown={(one.queue, one.status): one.count.n for one in stats.counts if one.count.exact},
+            pace=self.pace,
+        )
+
+    async def judged(self) -> Report:
+        """What the checker makes of it."""
+        return check(await self.evidence())
+
+    async def _jobs(self) -> list[Job]:
+        found: list[Job] = []
+        after: str | None = None
+        while True:
+            page = await self.app.store.views.find(Filter(), 500, after)
+            found += page.jobs
+            after = page.next
+            if after is None:
+                return found
+
+    async def empty(self) -> None:
+        """Delete every job of the place, which is the trial's own."""
+        deadline = time.monotonic() + 60
+        while (jobs := await self._jobs()) and time.monotonic() < deadline:
+            orders = [Order(id=job.id, action=Action.DELETE, actor="chaos") for job in jobs]
+            for start in range(0, len(orders), _AT_ONCE):
+                await self.app.store.jobs.operate(orders[start : start + _AT_ONCE])
+
+    def logs(self) -> str:
+        """The ends of what the workers said, for a failure's message."""
+        return "\n".join(hand.log.read_text(errors="replace")[-1500:] for hand in self.hands)
