@@ -85,6 +85,7 @@ def check(evidence: Evidence) -> Report:
         unknown=len(unknown),
         unknown_there=sum(name in evidence.by_name for name in unknown),
         faults=len(evidence.of(What.FAULT)),
+        deaths=sum(line.note not in (None, "0") for line in evidence.of(What.EXITED)),
         runs=sum(map(len, evidence.runs.values())),
         lost=tuple(one for one in ids if one not in evidence.by_id),
         unexpected=tuple(_unexpected(evidence, acknowledged)),
@@ -104,6 +105,7 @@ def check(evidence: Evidence) -> Report:
         effects_twice=sum(n > 1 for n in evidence.effects.values()),
         recovery=tuple(_recoveries(evidence)),
         resume=tuple(_resumed(evidence)),
+        stalled=max(_stalls(evidence).values(), default=0.0),
         handback=tuple(_handed_back(evidence)),
     )
 
@@ -118,8 +120,9 @@ def runs_of(lines: Sequence[Line]) -> dict[str, list[Run]]:
             open_[run.job, run.token, run.pid] = run
             found[run.job].append(run)
         elif line.what in (What.ENDED, What.STOPPED) and line.job and line.token is not None and line.pid:
-            run = open_.pop((line.job, line.token, line.pid), None) or Run(line.job, line.token, line.pid, 0, 0)
-            run.left = line.at
+            ended = open_.pop((line.job, line.token, line.pid), None)
+            if ended is not None:
+                ended.left = line.at
         elif is_death(line):
             for key in [key for key in open_ if key[2] == line.pid]:
                 open_.pop(key).left = line.at
@@ -310,6 +313,13 @@ def _recoveries(evidence: Evidence) -> Iterator[float]:
                     yield min(later) - line.at
 
 
+def _stalls(evidence: Evidence) -> Counter[int | None]:
+    found: Counter[int | None] = Counter()
+    for line in evidence.of(What.STALLED):
+        found[line.pid] += line.seconds or 0  # type: ignore[assignment]  # seconds add up as numbers do
+    return found
+
+
 def _resumed(evidence: Evidence) -> Iterator[float]:
     begins = sorted((run.begun, run.pid) for runs in evidence.runs.values() for run in runs)
     for line in evidence.of(What.HEALED):
@@ -321,7 +331,7 @@ def _resumed(evidence: Evidence) -> Iterator[float]:
 
 
 def _handed_back(evidence: Evidence) -> Iterator[float]:
-    """From the end of the grace period, or from the second signal that cut it short."""
+    """From the end of the grace period, or from the second signal that cut it short, until others may have the job."""
     due: dict[int | None, float] = {}
     for line in evidence.of(What.FAULT):
         if line.name == "term":
@@ -330,7 +340,7 @@ def _handed_back(evidence: Evidence) -> Iterator[float]:
         holders = {one.token: _pid(one.actor) for one in history if one.happened is Happened.CLAIMED}
         for one in history:
             pid = holders.get(one.token)
-            if one.happened is Happened.RELEASED and pid in due:
+            if one.happened in (Happened.RELEASED, Happened.LOST) and pid in due:
                 yield max(0.0, one.at.timestamp() - due[pid])
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 class What(StrEnum):
@@ -104,7 +105,7 @@ class History:
             found = file.read()
         self._read += len(found)
         *whole, self._tail = (self._tail + found).split(b"\n")
-        self._lines += [Line(**{**(told := json.loads(text)), "what": What(told["what"])}) for text in whole]
+        self._lines += map(_line, whole)
         return self._lines
 
     def effects(self) -> Counter[str]:
@@ -114,6 +115,12 @@ class History:
     def close(self) -> None:
         """Let the file go."""
         os.close(self._file)
+
+
+def _line(text: bytes) -> Line:
+    members: dict[str, Any] = json.loads(text)
+    members["what"] = What(members["what"])
+    return Line(**members)
 
 
 def as_told(line: Line) -> str:

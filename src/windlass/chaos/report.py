@@ -24,6 +24,8 @@ class Report:
     unknown_there: int = 0
     """and how many of those do"""
     faults: int = 0
+    deaths: int = 0
+    """worker processes that did not end by themselves"""
     runs: int = 0
     lost: tuple[str, ...] = _zero("acknowledged, and gone")
     unexpected: tuple[str, ...] = _zero("there, but nobody enqueued it, or not so often")
@@ -43,6 +45,8 @@ class Report:
     """seconds from each fault to the next begin of each job it hit"""
     resume: tuple[float, ...] = ()
     """seconds from each healing until the healed began a job"""
+    stalled: float = 0.0
+    """seconds that the worst-off process was kept from running, by the machine or by a fault"""
     handback: tuple[float, ...] = ()
     """seconds from the end of the grace period until each job was handed back"""
 
@@ -95,5 +99,10 @@ def together(reports: Sequence[Report]) -> Report:
     added: dict[str, Any] = {}
     for one in fields(Report):
         values = [getattr(report, one.name) for report in reports]
-        added[one.name] = sum(values) if isinstance(values[0], int) else tuple(item for some in values for item in some)
+        if one.name == "stalled":
+            added[one.name] = max(values)
+        elif isinstance(values[0], int):
+            added[one.name] = sum(values)
+        else:
+            added[one.name] = tuple(item for some in values for item in some)
     return Report(**added)

@@ -104,7 +104,9 @@ class Trial:
     def _start(self) -> Hand:
         log = self.place.folder / f"worker{len(self.hands)}.log"
         command = [sys.executable, "-m", "windlass", "worker", self._spec, *self.pace.arguments()]
-        environment = {**self.place.environment(), **self.pace.environment()}
+        # What is found here is found there, too: the trial's own application may not be installed.
+        path = os.pathsep.join(one for one in sys.path if one)
+        environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path}
         with log.open("wb") as file:
             process = subprocess.Popen(  # noqa: S603  # our own program
                 command, env=environment, cwd=self.place.folder, stdout=file, stderr=file, stdin=subprocess.DEVNULL
@@ -184,13 +186,13 @@ class Trial:
     async def _ordinary(self, seconds: float) -> None:
         draw = self.random
         long = round(seconds * draw.uniform(0.5, 1.5), 3)
-        match draw.choices(("work", "labour", "flaky", "keyed", "limited"), (10, 2, 2, 2, 2))[0]:
+        match draw.choices(("work", "labour", "flaky", "keyed", "limited"), (9, 2, 2, 3, 5))[0]:
             case "flaky":
                 await self.enqueue("flaky", failures=draw.randint(0, 2))
             case "keyed":
-                await self.enqueue("keyed", key=f"u{draw.randint(0, 3)}", seconds=min(long, 0.2))
+                await self.enqueue("keyed", key=f"u{draw.randint(0, 2)}", seconds=min(long, 0.2))
             case "limited":
-                await self.enqueue("limited", key=f"l{draw.randint(0, 1)}", seconds=min(long, 0.1))
+                await self.enqueue("limited", key="l", seconds=min(long, 0.1))
             case kind:
                 await self.enqueue(kind, seconds=long)
 
@@ -222,9 +224,15 @@ class Trial:
         await until(some, within)
         return self.random.choice(found) if found else None
 
-    async def started(self, within: float = _START_WITHIN) -> bool:
-        """Whether every living worker said in time that it is ready."""
-        return await until(lambda: all(b"ready" in hand.log.read_bytes() for hand in self.alive), within)
+    async def ready(self, n: int, within: float = _START_WITHIN) -> None:
+        """Start so many workers, and wait until each has said that it is ready."""
+        new = self.start(n)
+
+        def all_said() -> bool:
+            return all(hand.code is not None or b" ready " in hand.log.read_bytes() for hand in new)
+
+        if not await until(all_said, within) or any(hand.code is not None for hand in new):
+            raise RuntimeError(f"a worker of the trial could not start: {self.logs()}")
 
     async def finished(self, within: float, tell: Callable[[int, int], None] | None = None) -> bool:
         """Whether everything acknowledged ended in time."""
