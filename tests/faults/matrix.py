@@ -44,7 +44,7 @@ def planned(fault: str, short: Plan, long: Plan, change: Callable[[Plan, int], P
         plan = sizes[long] if change is None else change(sizes[long], seed)
         if place.control:
             # A mistake need not be waited out: what it leaves undone is part of what is found.
-            plan = replace(plan, spec=BROKEN, within=4)
+            plan = replace(plan, spec=BROKEN, within=20 if fault == "poison" else 4)
         return await faults.run(fault, place, plan, seed)
 
     sizes = {False: short, True: long}

@@ -28,6 +28,8 @@ class Plan:
     """go on with faults for so long; 0 is one round"""
     within: float = 30.0
     """how long everything may take to end after the last fault"""
+    deaths: int = 3
+    """how many workers each poison job may kill"""
     job: float = 0.3
     """seconds that an ordinary job takes, about"""
     kinds: tuple[str, ...] = KINDS
@@ -45,7 +47,8 @@ class Fault:
 
     name: str
     summary: str
-    harm: Callable[[Trial, Plan], Awaitable[None]]
+    harm: Callable[[Trial, Plan], Awaitable[bool | None]]
+    """does it; False says that there is nothing more to wait for"""
     proves: Callable[[Report, Plan], list[str]]
     """what is still missing or too slow in a report that breaks nothing"""
 
@@ -73,8 +76,8 @@ async def run(name: str, place: Place, plan: Plan, seed: int = 0) -> Finding:
     fault = FAULTS[name]
     async with Trial(place, pace=plan.pace, spec=plan.spec, seed=seed) as trial:
         try:
-            await fault.harm(trial, plan)
-            await trial.finished(plan.within, None if plan.tell is None else _share(plan.tell))
+            if await fault.harm(trial, plan) is not False:
+                await trial.finished(plan.within, None if plan.tell is None else _share(plan.tell))
             report = await trial.judged()
         finally:
             await trial.stop()
@@ -108,8 +111,11 @@ async def _kill(trial: Trial, plan: Plan) -> None:
     await trial.ready(plan.workers)
 
     async def once() -> None:
-        hand = await trial.busy(trial.random.randint(2, 4), within=5)
+        # A few long ones among those in flight, so that their heirs, too, are at it for a while.
+        last = [await trial.enqueue("work", seconds=plan.pace.lease) for _ in range(trial.random.randint(2, 4))][-1]
+        hand = await trial.runner(last)
         if hand is not None:
+            await asyncio.sleep(trial.random.uniform(0, 0.1))
             await trial.kill(hand)
             trial.start()
 
@@ -118,17 +124,18 @@ async def _kill(trial: Trial, plan: Plan) -> None:
 
 async def _freeze(trial: Trial, plan: Plan) -> None:
     await trial.ready(plan.workers)
+    naps = [0.0]  # at first while the heirs are still at it; later also when they have done
 
     async def once() -> None:
         # Jobs that outlast a lease are still running in their heirs' hands when the frozen worker wakes.
-        for _ in range(3):
-            await trial.enqueue("work", seconds=plan.pace.lease * 1.3)
-        hand = await trial.busy(2, within=5)
+        last = [await trial.enqueue("work", seconds=plan.pace.lease * 1.5) for _ in range(3)][-1]
+        hand = await trial.runner(last)
         if hand is not None:
             trial.freeze(hand)
             await _inherited(trial, hand, plan)
-            await asyncio.sleep(trial.random.choice((0.0, 0.0, plan.pace.lease)))
+            await asyncio.sleep(trial.random.choice(naps))
             trial.thaw(hand)
+            naps.append(plan.pace.lease * 2)
 
     await _rounds(trial, plan, once)
     await trial.enqueue("stop_at_the_end")
@@ -166,8 +173,8 @@ async def _term(trial: Trial, plan: Plan) -> None:
 
     async def once() -> None:
         # One that outlasts the grace period, so that there is something to hand back.
-        await trial.enqueue("work", seconds=plan.pace.grace * 4)
-        hand = await trial.busy(1, within=5)
+        job = await trial.enqueue("work", seconds=plan.pace.grace + 1)
+        hand = await trial.runner(job)
         if hand is not None:
             await asyncio.sleep(trial.random.uniform(0, 0.3))
             trial.terminate(hand)
@@ -180,7 +187,7 @@ async def _term(trial: Trial, plan: Plan) -> None:
     await _rounds(trial, plan, once)
 
 
-async def _poison(trial: Trial, plan: Plan) -> None:
+async def _poison(trial: Trial, plan: Plan) -> bool:
     # One worker at a time, so that the innocent sit where the poison kills.
     for kind in plan.kinds:
         await trial.enqueue("poison", kind=kind, seconds=0.15, expect="failed", max_crashes=3)
@@ -188,11 +195,12 @@ async def _poison(trial: Trial, plan: Plan) -> None:
         await trial.enqueue("work", seconds=0.25, max_crashes=3)
     await trial.ready(1)
     deadline = time.monotonic() + plan.seconds + plan.within
-    while time.monotonic() < deadline and len(trial.hands) <= 3 * len(plan.kinds) + 1:
+    while time.monotonic() < deadline and len(trial.hands) <= plan.deaths * len(plan.kinds) + 1:
         if not trial.alive:
             trial.start()
         if await trial.finished(0.1):
-            return
+            break
+    return False
 
 
 async def _block(trial: Trial, plan: Plan) -> None:
@@ -239,7 +247,7 @@ def _handed(report: Report, _: Plan) -> list[str]:
 
 
 def _deaths(report: Report, plan: Plan) -> list[str]:
-    most = 3 * len(plan.kinds)
+    most = plan.deaths * len(plan.kinds)
     return [f"{report.deaths} workers died, at most {most} are promised"] if report.deaths > most else []
 
 

@@ -26,6 +26,8 @@ from windlass.chaos.workload import LIMIT
 from windlass.stores.contract import Action, Filter, Order
 
 WORKLOAD = "windlass.chaos.workload:app"
+SHARES = {"work": 9, "labour": 2, "flaky": 2, "keyed": 3, "limited": 4}
+"""of twenty ordinary jobs"""
 _AT_ONCE = 200
 _STOP_WITHIN = 10.0
 _START_WITHIN = 30.0
@@ -68,6 +70,7 @@ class Trial:
         place.folder.mkdir(parents=True, exist_ok=True)
         self.history = History(place.folder)
         self._numbers = 0
+        self._deck: list[str] = []
         self.app = self._application()
 
     def _application(self) -> Windlass:
@@ -160,39 +163,39 @@ class Trial:
 
     # Producers.
 
-    async def enqueue(self, type_: str, *, expect: str = "succeeded", max_crashes: int = 50, **payload: Any) -> None:
-        """Enqueue a job under a name of its own, and note what came of it."""
+    async def enqueue(
+        self, type_: str, *, expect: str = "succeeded", max_crashes: int = 50, **payload: Any
+    ) -> str | None:
+        """Enqueue a job under a name of its own, and note what came of it; its id, if that is known."""
         self._numbers += 1
         name = f"{type_}-{os.getpid()}-{self._numbers}"
         limit = LIMIT if type_ == "limited" else None
         self.history.tell(What.INVOKED, name=name, key=payload.get("key"), limit=limit, expect=expect)
         try:
-            job = self.app.registry.get(type_)
-            handle = await self.app.enqueue(
-                job.name,
-                {"name": name, **payload},
-                max_crashes=max_crashes,
-            )
+            handle = await self.app.enqueue(type_, {"name": name, **payload}, max_crashes=max_crashes)
         except StoreError as error:
             self.history.tell(What.UNKNOWN, name=name, note=f"{type(error).__name__}: {error}"[:300])
-        else:
-            self.history.tell(What.ACKNOWLEDGED, name=name, job=handle.id)
+            return None
+        self.history.tell(What.ACKNOWLEDGED, name=name, job=handle.id)
+        return handle.id
 
     async def fill(self, n: int, seconds: float) -> None:
-        """Enqueue so many ordinary jobs at random: of which kinds, and how long they take."""
+        """Enqueue so many ordinary jobs: of every kind, in random order, taking about so long."""
         for start in range(0, n, _AT_ONCE):
             await asyncio.gather(*(self._ordinary(seconds) for _ in range(min(_AT_ONCE, n - start))))
 
     async def _ordinary(self, seconds: float) -> None:
-        draw = self.random
-        long = round(seconds * draw.uniform(0.5, 1.5), 3)
-        match draw.choices(("work", "labour", "flaky", "keyed", "limited"), (9, 2, 2, 3, 5))[0]:
+        if not self._deck:
+            self._deck = [kind for kind, share in SHARES.items() for _ in range(share)]
+            self.random.shuffle(self._deck)
+        long = round(seconds * self.random.uniform(0.5, 1.5), 3)
+        match self._deck.pop():
             case "flaky":
-                await self.enqueue("flaky", failures=draw.randint(0, 2))
+                await self.enqueue("flaky", failures=self.random.randint(0, 2))
             case "keyed":
-                await self.enqueue("keyed", key=f"u{draw.randint(0, 2)}", seconds=min(long, 0.2))
+                await self.enqueue("keyed", key=f"u{self.random.randint(0, 1)}", seconds=long)
             case "limited":
-                await self.enqueue("limited", key="l", seconds=min(long, 0.1))
+                await self.enqueue("limited", key="l", seconds=long)
             case kind:
                 await self.enqueue(kind, seconds=long)
 
@@ -223,6 +226,16 @@ class Trial:
 
         await until(some, within)
         return self.random.choice(found) if found else None
+
+    async def runner(self, job: str | None, within: float = 10.0) -> Hand | None:
+        """The worker that runs this job, once one does."""
+
+        def running() -> list[Hand]:
+            pids = {run.pid for run in self.runs().get(job or "", ()) if run.left == float("inf")}
+            return [hand for hand in self.alive if hand.pid in pids]
+
+        await until(lambda: bool(running()), within)
+        return next(iter(running()), None)
 
     async def ready(self, n: int, within: float = _START_WITHIN) -> None:
         """Start so many workers, and wait until each has said that it is ready."""
