@@ -300,13 +300,16 @@ def _leases(history: Sequence[Entry]) -> list[tuple[float, float]]:
 
 
 def _recoveries(evidence: Evidence) -> Iterator[float]:
+    # Jobs with a key or a limit may have to wait for their turn besides.
+    bound = {job.id for job in evidence.jobs if job.limit_key is not None or job.unique_running is not None}
+    free = [runs for job, runs in evidence.runs.items() if job not in bound]
     hits: dict[int, float] = {}
     for line in evidence.lines:
         killed = line.what is What.FAULT and line.name in ("kill", "freeze")
         died = line.what is What.EXITED and line.note not in (None, "0")
         if (killed or died) and line.pid is not None and (line.pid not in hits or line.name == "freeze"):
             hits[line.pid] = line.at
-            for runs in evidence.runs.values():
+            for runs in free:
                 hit = any(run.pid == line.pid and run.begun < line.at <= run.left for run in runs)
                 later = [run.begun for run in runs if run.begun > line.at]
                 if hit and later:

@@ -112,7 +112,7 @@ class Trial:
         environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path}
         with log.open("wb") as file:
             process = subprocess.Popen(  # noqa: S603  # our own program
-                command, env=environment, cwd=self.place.folder, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+                command, env=environment, stdout=file, stderr=file, stdin=subprocess.DEVNULL
             )
         hand = Hand(process, log)
         self.hands.append(hand)
@@ -214,18 +214,6 @@ class Trial:
                 if run.left == float("inf"):
                     found.setdefault(run.pid, []).append(run)
         return found
-
-    async def busy(self, k: int, within: float = _START_WITHIN) -> Hand | None:
-        """One of the workers that run at least `k` jobs now, once there is one."""
-        found: list[Hand] = []
-
-        def some() -> bool:
-            flying = self.in_flight()
-            found[:] = [hand for hand in self.alive if len(flying.get(hand.pid, ())) >= k]
-            return bool(found)
-
-        await until(some, within)
-        return self.random.choice(found) if found else None
 
     async def runner(self, job: str | None, within: float = 10.0) -> Hand | None:
         """The worker that runs this job, once one does."""

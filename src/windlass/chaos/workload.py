@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
 import os
-import resource
 import signal
 import time
 from collections.abc import Generator
@@ -90,7 +90,7 @@ async def poison(ctx: Ctx, name: str, kind: str, seconds: float) -> int:
     """Kill the worker that runs it: `kill`, `segfault` or `memory`."""
     with running(ctx):
         await asyncio.sleep(seconds)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit("RLIMIT_CORE", 0)  # its remains are of no interest
         _DEATHS[kind]()
     return ctx.token
 
@@ -122,6 +122,13 @@ async def stop_at_the_end(ctx: Ctx, name: str) -> int:
     return ctx.token
 
 
+def _limit(of: str, most: int) -> None:
+    import resource  # not every system has it, and the command line lists this module's command on all of them
+
+    kind = getattr(resource, of)
+    resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+
+
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -134,8 +141,7 @@ def _exhaust() -> None:
     """Take memory until there is none, and die of it as the kernel would let it."""
     statm = Path("/proc/self/statm")
     if statm.exists():
-        size = int(statm.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size + _BALLOON, resource.RLIM_INFINITY))
+        _limit("RLIMIT_AS", int(statm.read_text(encoding="ascii").split()[0]) * mmap.PAGESIZE + _BALLOON)
     held: list[bytearray] = []
     with suppress(MemoryError):
         # Bounded also where the system cannot limit a process: this runs on people's own machines.
