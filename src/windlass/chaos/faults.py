@@ -227,10 +227,8 @@ async def _taken(trial: Trial, type_: str) -> None:
 def _recovered(report: Report, plan: Plan) -> list[str]:
     if not report.recovery:
         return ["no job was hit: nothing was proved"]
-    # Besides the recovery itself: a second for a worker to start, what the jobs before it in the queue take, and what
-    # the machine kept from the workers.
-    queue = plan.job * 1.5 * plan.jobs / (plan.pace.slots * plan.workers)
-    most = plan.pace.recovery + 1 + queue + report.stalled
+    # Besides the recovery itself: a second for a worker to start, and what the machine kept from the workers.
+    most = plan.pace.recovery + 1 + report.stalled
     slow = max(report.recovery)
     return [f"a job took {slow:.2f} s to begin again, at most {most:.2f} are promised"] if slow > most else []
 

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -60,11 +60,21 @@ class Hand:
 class Trial:
     """`async with` it; leaving ends every process it started.
 
-    `spec` names the application that the workers run, for trials of applications that are wrong on purpose.
+    `spec` names the application that the workers run, for trials of applications that are wrong on purpose. `direct` is
+    the store's own URL, for a look at it past whatever stands between it and the workers.
     """
 
-    def __init__(self, place: Place, *, pace: Pace | None = None, spec: str = WORKLOAD, seed: int = 0) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        pace: Pace | None = None,
+        spec: str = WORKLOAD,
+        seed: int = 0,
+        direct: str | None = None,
+    ) -> None:
         self.place, self.pace, self._spec = place, pace or Pace(), spec
+        self._pipe = os.pipe()
         self.random = random.Random(seed)
         self.hands: list[Hand] = []
         place.folder.mkdir(parents=True, exist_ok=True)
@@ -72,6 +82,9 @@ class Trial:
         self._numbers = 0
         self._deck: list[str] = []
         self.app = self._application()
+        """what the producers use"""
+        self.desk = self.app if direct is None else Windlass(direct, namespace=place.namespace)
+        """what the end is judged by"""
 
     def _application(self) -> Windlass:
         from importlib import import_module
@@ -83,15 +96,19 @@ class Trial:
 
     async def __aenter__(self) -> Self:
         await self.app.__aenter__()
+        await self.desk.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
-        await self.app.__aexit__(kind, error, trace)
-        self.app.close()
+        for one in (self.desk, self.app):
+            await one.__aexit__(kind, error, trace)
+            one.close()
         self.history.close()
+        for end in self._pipe:
+            os.close(end)
 
     # Workers.
 
@@ -100,19 +117,26 @@ class Trial:
         """The workers that can work now."""
         return [hand for hand in self.hands if hand.code is None and not hand.frozen]
 
-    def start(self, n: int = 1) -> list[Hand]:
-        """Start so many workers more."""
-        return [self._start() for _ in range(n)]
+    def start(self, n: int = 1, **environment: str) -> list[Hand]:
+        """Start so many workers more, each with these variables besides."""
+        return [self._start(environment) for _ in range(n)]
 
-    def _start(self) -> Hand:
+    def _start(self, besides: Mapping[str, str]) -> Hand:
         log = self.place.folder / f"worker{len(self.hands)}.log"
-        command = [sys.executable, "-m", "windlass", "worker", self._spec, *self.pace.arguments()]
+        # It stops when the other end of the pipe closes: none outlives the trial, however that ends.
+        arguments = [self._spec, f"--child={self._pipe[0]}", *self.pace.arguments()]
+        command = [sys.executable, "-m", "windlass", "worker", *arguments]
         # What is found here is found there, too: the trial's own application may not be installed.
         path = os.pathsep.join(one for one in sys.path if one)
-        environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path}
+        environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path, **besides}
         with log.open("wb") as file:
             process = subprocess.Popen(  # noqa: S603  # our own program
-                command, env=environment, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                pass_fds=[self._pipe[0]],
             )
         hand = Hand(process, log)
         self.hands.append(hand)
@@ -140,6 +164,14 @@ class Trial:
         """SIGTERM; a second one hurries."""
         self.history.tell(What.FAULT, pid=hand.pid, name="term")
         hand.signal(signal.SIGTERM)
+
+    def fault(self, name: str) -> None:
+        """Note that something was done to the store or the way to it, which hinders every worker until `healed`."""
+        self.history.tell(What.FAULT, name=name)
+
+    def healed(self, name: str) -> None:
+        """Note that it is over."""
+        self.history.tell(What.HEALED, name=name)
 
     def note_ends(self) -> int:
         """Write down which processes have ended; how many are new."""
@@ -184,6 +216,24 @@ class Trial:
         for start in range(0, n, _AT_ONCE):
             await asyncio.gather(*(self._ordinary(seconds) for _ in range(min(_AT_ONCE, n - start))))
 
+    @asynccontextmanager
+    async def producing(self, seconds: float, *, producers: int = 2, pause: float = 0.02) -> AsyncGenerator[None, None]:
+        """Producers that enqueue one ordinary job after another while inside, whatever they are told."""
+        over = asyncio.Event()
+
+        async def produce() -> None:
+            while not over.is_set():
+                await self._ordinary(seconds)
+                await asyncio.sleep(pause)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(producers):
+                tasks.create_task(produce())
+            try:
+                yield
+            finally:
+                over.set()
+
     async def _ordinary(self, seconds: float) -> None:
         if not self._deck:
             self._deck = [kind for kind, share in SHARES.items() for _ in range(share)]
@@ -225,9 +275,9 @@ class Trial:
         await until(lambda: bool(running()), within)
         return next(iter(running()), None)
 
-    async def ready(self, n: int, within: float = _START_WITHIN) -> None:
+    async def ready(self, n: int, within: float = _START_WITHIN, **environment: str) -> None:
         """Start so many workers, and wait until each has said that it is ready."""
-        new = self.start(n)
+        new = self.start(n, **environment)
 
         def all_said() -> bool:
             return all(hand.code is not None or b" ready " in hand.log.read_bytes() for hand in new)
@@ -246,7 +296,7 @@ class Trial:
             for start in range(0, len(ids), 500):
                 some = ids[start : start + 500]
                 with suppress(StoreError):
-                    jobs = await self.app.store.views.get(some)
+                    jobs = await self.desk.store.views.get(some)
                     waiting.difference_update(
                         one for one, job in zip(some, jobs, strict=True) if job is None or job.status.finished
                     )
@@ -259,7 +309,7 @@ class Trial:
     async def evidence(self) -> Evidence:
         """All that is known, once the workers have stopped."""
         await self.stop()
-        views = self.app.store.views
+        views = self.desk.store.views
         jobs = await self._jobs()
         histories: dict[str, Any] = {}
         for start in range(0, len(jobs), _AT_ONCE):
@@ -284,7 +334,7 @@ class Trial:
         found: list[Job] = []
         after: str | None = None
         while True:
-            page = await self.app.store.views.find(Filter(), 500, after)
+            page = await self.desk.store.views.find(Filter(), 500, after)
             found += page.jobs
             after = page.next
             if after is None:
@@ -296,7 +346,7 @@ class Trial:
         while (jobs := await self._jobs()) and time.monotonic() < deadline:
             orders = [Order(id=job.id, action=Action.DELETE, actor="chaos") for job in jobs]
             for start in range(0, len(orders), _AT_ONCE):
-                await self.app.store.jobs.operate(orders[start : start + _AT_ONCE])
+                await self.desk.store.jobs.operate(orders[start : start + _AT_ONCE])
 
     def logs(self) -> str:
         """The ends of what the workers said, for a failure's message."""

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,10 +92,11 @@ async def _run(
 
 
 def _told(plan: Plan, bar: Bar, number: int, of: int, name: str) -> Plan:
-    from dataclasses import replace
+    def tell(share: float) -> None:
+        bar(number + share, of, FAULTS[name].summary)
 
-    bar(number, of, FAULTS[name].summary)
-    return replace(plan, tell=lambda share: bar(number + share, of, FAULTS[name].summary))
+    tell(0)
+    return replace(plan, tell=tell)
 
 
 async def _remove(place: Place) -> None:
