@@ -61,7 +61,7 @@ class Evidence:
     @cached_property
     def runs(self) -> dict[str, list[Run]]:
         """The runs of each job, in the order of their beginning."""
-        return runs_of(self.lines)
+        return Runs(self.lines).of
 
     def of(self, *what: What) -> list[Line]:
         """The lines of these kinds."""
@@ -110,23 +110,38 @@ def check(evidence: Evidence) -> Report:
     )
 
 
-def runs_of(lines: Sequence[Line]) -> dict[str, list[Run]]:
-    """The runs of each job; one that died with its process was left when the process did."""
-    found: dict[str, list[Run]] = defaultdict(list)
-    open_: dict[tuple[str, int, int], Run] = {}
-    for line in lines:
-        if line.what is What.BEGUN and line.job and line.token is not None and line.pid:
-            run = Run(line.job, line.token, line.pid, line.at, line.wall)
-            open_[run.job, run.token, run.pid] = run
-            found[run.job].append(run)
-        elif line.what in (What.ENDED, What.STOPPED) and line.job and line.token is not None and line.pid:
-            ended = open_.pop((line.job, line.token, line.pid), None)
-            if ended is not None:
-                ended.left = line.at
-        elif is_death(line):
-            for key in [key for key in open_ if key[2] == line.pid]:
-                open_.pop(key).left = line.at
-    return found
+class Runs:
+    """The runs of each job, in the order of their beginning; lines are read as they come."""
+
+    def __init__(self, lines: Sequence[Line] = ()) -> None:
+        self.of: dict[str, list[Run]] = defaultdict(list)
+        self._open: dict[tuple[str, int, int], Run] = {}
+        self._read = 0
+        self.read(lines)
+
+    def read(self, lines: Sequence[Line]) -> None:
+        """Take in what is new of all lines so far."""
+        for line in lines[self._read :]:
+            self._take(line)
+        self._read = len(lines)
+
+    def _take(self, line: Line) -> None:
+        if is_death(line):
+            # What died with its process was left then.
+            for key in [key for key in self._open if key[2] == line.pid]:
+                self._open.pop(key).left = line.at
+        if line.job is None or line.token is None or line.pid is None:
+            return
+        key = (line.job, line.token, line.pid)
+        if line.what is What.BEGUN:
+            self._open[key] = Run(*key, line.at, line.wall)
+            self.of[line.job].append(self._open[key])
+        elif line.what in (What.ENDED, What.STOPPED) and key in self._open:
+            self._open.pop(key).left = line.at
+
+    def now(self, pid: int) -> list[Run]:
+        """What a process runs."""
+        return [run for run in self._open.values() if run.pid == pid]
 
 
 def is_death(line: Line) -> bool:

@@ -144,7 +144,7 @@ async def _freeze(trial: Trial, plan: Plan) -> None:
 
 async def _inherited(trial: Trial, hand: Hand, plan: Plan) -> bool:
     """Whether others began what a frozen worker holds."""
-    held = {run.job for run in trial.in_flight().get(hand.pid, ())}
+    held = {run.job for run in trial.in_flight(hand)}
 
     def begun() -> bool:
         runs = trial.runs()

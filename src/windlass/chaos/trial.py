@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from windlass import Job, StoreError, Windlass
-from windlass.chaos.checker import Evidence, Run, check, runs_of
+from windlass.chaos.checker import Evidence, Run, Runs, check
 from windlass.chaos.history import History, What
 from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
@@ -81,6 +81,7 @@ class Trial:
         self.history = History(place.folder)
         self._numbers = 0
         self._deck: list[str] = []
+        self._runs = Runs()
         self.app = self._application()
         """what the producers use"""
         self.desk = self.app if direct is None else Windlass(direct, namespace=place.namespace)
@@ -252,18 +253,17 @@ class Trial:
     # Watching.
 
     def runs(self) -> dict[str, list[Run]]:
-        """Every run so far."""
-        self.note_ends()
-        return runs_of(self.history.lines())
+        """Every run so far, by job."""
+        return self._seen().of
 
-    def in_flight(self) -> dict[int, list[Run]]:
-        """What each process runs now, by its pid."""
-        found: dict[int, list[Run]] = {}
-        for runs in self.runs().values():
-            for run in runs:
-                if run.left == float("inf"):
-                    found.setdefault(run.pid, []).append(run)
-        return found
+    def in_flight(self, hand: Hand) -> list[Run]:
+        """What a worker runs now."""
+        return self._seen().now(hand.pid)
+
+    def _seen(self) -> Runs:
+        self.note_ends()
+        self._runs.read(self.history.lines())
+        return self._runs
 
     async def runner(self, job: str | None, within: float = 10.0) -> Hand | None:
         """The worker that runs this job, once one does."""
@@ -304,7 +304,7 @@ class Trial:
                 tell(whole - len(waiting), whole)
             return not waiting
 
-        return await until(all_ended, within)
+        return await until(all_ended, within, every=0.05 if whole < 500 else 0.5)
 
     async def evidence(self) -> Evidence:
         """All that is known, once the workers have stopped."""

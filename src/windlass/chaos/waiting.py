@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 EVERY = 0.03
 
 
-async def until(predicate: Callable[[], bool | Awaitable[bool]], within: float) -> bool:
+async def until(predicate: Callable[[], bool | Awaitable[bool]], within: float, every: float = EVERY) -> bool:
     """Whether it came true in time; the predicate may be a plain or an async function."""
     deadline = time.monotonic() + within
     while True:
@@ -19,4 +19,4 @@ async def until(predicate: Callable[[], bool | Awaitable[bool]], within: float) 
             return True
         if time.monotonic() >= deadline:
             return False
-        await asyncio.sleep(EVERY)
+        await asyncio.sleep(every)
