@@ -101,3 +101,18 @@ async def test_a_store_says_what_it_is(store: Store) -> None:
     assert store.capabilities.durability
     assert store.address
     assert (await store.health())["version"]
+
+
+async def test_removing_takes_away_everything_but_what_is_not_ours(place: Place, store: Store) -> None:
+    [id_] = await put(store)
+    await place.plant(id_)
+    await store.schema.remove()
+    assert await store.schema.version() == 0
+    assert await place.planted() == [id_]
+    await store.schema.remove()
+    fresh = store.sibling()
+    await fresh.open()
+    assert await fresh.schema.verify() == []
+    assert (await fresh.views.find(Filter(), 10)).jobs == ()
+    await put(fresh)
+    await fresh.close()

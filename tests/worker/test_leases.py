@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import sqlite3
 import time
 from collections.abc import Generator
@@ -157,6 +158,26 @@ async def test_a_job_whose_claim_took_longer_than_its_lease_is_handed_back_unrun
     assert told[2][1] == "the claim took longer than the lease"
     assert (runs, attempts) == ([2], 1)
     assert handle.id not in {event.job.id for event in heard.all(JobFenced)}
+
+
+async def test_a_job_whose_lease_ran_out_before_it_could_begin_is_handed_back_unrun(app: Windlass) -> None:
+    begun: list[int] = []
+
+    @app.job(priority="high")
+    async def stall() -> None:
+        # Holds the interpreter's own lock: not even the thread that keeps leases can go on, as in a frozen process.
+        ctypes.PyDLL(None).usleep(ctypes.c_uint(900_000))
+
+    @app.job
+    async def behind(ctx: Ctx) -> None:
+        begun.append(ctx.token)
+
+    first, second = await stall.enqueue(), await behind.enqueue()
+    async with working(app, lease=ms(600), heartbeat=ms(200), rescue=ms(60_000)):
+        await second.result(20)
+        await until_status(first, *Status)
+    assert begun == [2], "the claim that stood behind the stall was not begun"
+    assert (await second.job()).attempts == 1
 
 
 async def test_a_job_of_a_worker_that_died_is_rescued_and_its_late_result_refused(app: Windlass) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,7 @@ from tests.worker import handlers
 from tests.worker.handlers import in_mode
 from windlass import Happened, Status, Windlass
 from windlass.core.events import WorkerStopped, WorkerStopping
+from windlass.worker.shutdown import stopped_by_signals
 
 pytestmark = pytest.mark.timeout(40)
 
@@ -216,3 +219,15 @@ async def test_a_stuck_thread_does_not_hold_up_the_stop(app: Windlass) -> None:
         await worker.wait()
         assert time.monotonic() - began < 4
     free.set()
+
+
+async def test_a_signal_is_heard_though_the_loop_stood_still_and_its_pipe_is_full(app: Windlass) -> None:
+    loop = asyncio.get_running_loop()
+    async with working(app) as worker:
+        with stopped_by_signals(worker):
+            # What threads do meanwhile when a handler blocks the loop: each call is one more byte in its pipe.
+            for _ in range(5_000):
+                loop.call_soon_threadsafe(bool)
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(10):
+                await worker.wait()

@@ -1,1 +1,1 @@
-"""Trials: faults made on purpose, on any store, and a count of what they did to the jobs."""
+"""Faults on purpose: worker processes are killed, frozen and stopped in the middle of jobs, and nothing may be lost."""

@@ -33,6 +33,7 @@ COMMANDS = {
     "prune": "upkeep",
     "demo": "demo",
     "bench": "benching",
+    "chaos": "chaos",
     "completion": "upkeep",
 }
 """from a command's name to its module here, in the order the help shows them"""

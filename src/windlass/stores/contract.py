@@ -634,6 +634,13 @@ class Schema(Protocol):
         """The migrations as text for people who run them by hand."""
         ...
 
+    async def remove(self) -> None:
+        """Take away what windlass made in this namespace, with every job in it, and nothing else.
+
+        For places that were made for a while: nobody may work there any more.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:

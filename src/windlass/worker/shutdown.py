@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from types import FrameType
 
     from windlass.worker.worker import Worker
 
@@ -24,11 +25,14 @@ def stopped_by_signals(worker: Worker) -> Generator[None, None, None]:
         seen += 1
         worker.stop(now=seen > 1)
 
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for one in signals:
-        loop.add_signal_handler(one, stop)
+    def caught(_signal: int, _frame: FrameType | None) -> None:
+        # Not by loop.add_signal_handler: it hears of a signal through a byte in the loop's own pipe, and the byte is
+        # lost when the pipe is full of wake-ups, as it is soon while a handler blocks the loop.
+        loop.call_soon_threadsafe(stop)
+
+    before = {one: signal.signal(one, caught) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for one in signals:
-            loop.remove_signal_handler(one)
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -243,6 +244,11 @@ class Worker:
                 del self._tasks[task]
 
     async def _execute(self, running: Running) -> None:
+        if time.monotonic() > running.valid_until - self.config.fence.total_seconds():
+            # This process was frozen, or another handler blocked the loop, between the claim and now.
+            running.ended = True
+            self._settling.put(running, Released("its lease was over before it could begin"))
+            return
         if not self._hub.silent:
             self._hub.tell(JobStarted(running.job))
         runner = self._runners[running.declaration.mode]

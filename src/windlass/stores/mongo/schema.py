@@ -146,6 +146,12 @@ class MongoSchema(Room):
             return False  # its document is there and does not match
         return True
 
+    @guarded
+    async def remove(self) -> None:
+        """Drop every collection; the version last, so that a removal cut short can be done again."""
+        for of in (*INDEXES, *PLAIN):
+            await self.link.collection(of).drop()
+
     async def _version(self) -> int:
         row = await self.link.collection("meta").find_one({"_id": "schema"})
         return int(row.get("version", 0)) if row else 0

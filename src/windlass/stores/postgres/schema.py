@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ INSERT INTO windlass_meta (key, value)
 SELECT key, value FROM (VALUES ('schema', '%d'), ('compatible', '%d'), ('made', (%s)::text)) AS told (key, value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 """
+_TABLES = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 KEPT = "SELECT value FROM windlass_meta WHERE key = 'made'"
 
 
@@ -83,6 +85,11 @@ class PostgresSchema(Room):
         return f"{text}\n"
 
     @guarded
+    async def remove(self) -> None:
+        """Drop every table that the migrations make."""
+        await self.link.transaction(self._drop)
+
+    @guarded
     async def learn(self) -> None:
         """Read what tells this installation from any other."""
         await self.link.transaction(self._stands)
@@ -118,16 +125,16 @@ class PostgresSchema(Room):
 
     def _statements(self, found: int) -> list[str]:
         """Each statement that is missing, the last of them saying where the schema stands then."""
-        statements = [
-            statement
-            for name in MIGRATIONS[found:]
-            for statement in _split(
-                (files("windlass.stores.postgres") / "migrations" / f"{name}.sql").read_text(encoding="utf-8")
-            )
-        ]
+        statements = [statement for name in MIGRATIONS[found:] for statement in _split(_script(name))]
         where = (_literal(self.link.schema or "public"), _literal(f"{self.link.place.namespace}_"))
         statements.append(STAND % (VERSION, COMPATIBLE, _MADE % (where * 2)))
         return [self.link.sql(statement) for statement in statements]
+
+    async def _drop(self, ask: Ask) -> None:
+        await lock(ask, [f"{self.link.scope}:migrate"])
+        [(there,)] = await ask(EXISTS, self.link.schema, f"{self.link.place.namespace}_meta")
+        for table in _TABLES.findall("\n".join(map(_script, MIGRATIONS))) if there else ():
+            await ask(self.link.sql(f"DROP TABLE IF EXISTS {table}"))
 
     async def _differences(self, ask: Ask) -> list[str]:
         kept = await ask(KEPT)
@@ -141,6 +148,10 @@ class PostgresSchema(Room):
             if name in found and found[name] != said
         ]
         return missing + changed
+
+
+def _script(name: str) -> str:
+    return (files("windlass.stores.postgres") / "migrations" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _literal(text: str) -> str:

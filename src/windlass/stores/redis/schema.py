@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from windlass.core.errors import SchemaMismatch
 from windlass.stores.redis import records
 from windlass.stores.redis.connection import Room, guarded
@@ -41,6 +43,17 @@ class RedisSchema(Room):
         """The migration as a command for redis-cli, under the layout it stands for."""
         layout = "\n".join(f"# {line}".rstrip() for line in (records.__doc__ or "").splitlines())
         return f"{layout}\nHSET {self.link.key('meta')} schema {VERSION} layout {records.LAYOUT}"
+
+    @guarded
+    async def remove(self) -> None:
+        """Unlink every key of the namespace."""
+        cursor: Any = 0
+        while True:
+            cursor, keys = await self.link.command("SCAN", cursor, "MATCH", self.link.key("*"), "COUNT", 1000)
+            if keys:
+                await self.link.command("UNLINK", *keys)
+            if not int(cursor):
+                return
 
     async def _version(self) -> int:
         return int(await self.link.command("HGET", self.link.key("meta"), "schema") or 0)

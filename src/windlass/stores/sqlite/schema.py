@@ -45,6 +45,10 @@ class SqliteSchema:
         """The migrations as SQL."""
         return "\n".join(f"-- {name}\n{self._script(name)}" for name in MIGRATIONS)
 
+    async def remove(self) -> None:
+        """Drop every table that the migrations make."""
+        await self._engine.write(lambda db, _: self._drop(db))
+
     def _version(self, db: sqlite3.Connection) -> int:
         known = db.execute(
             "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (self._engine.sql("windlass_meta"),)
@@ -76,14 +80,22 @@ class SqliteSchema:
         text = (files("windlass.stores.sqlite") / "migrations" / f"{name}.sql").read_text(encoding="utf-8")
         return self._engine.sql(text)
 
-    def _differences(self, db: sqlite3.Connection) -> list[str]:
+    def _wanted(self) -> dict[tuple[str, str], str]:
         scratch = sqlite3.connect(":memory:")
         try:
             for name in MIGRATIONS:
                 scratch.executescript(self._script(name))
-            wanted = _made(scratch)
+            return _made(scratch)
         finally:
             scratch.close()
+
+    def _drop(self, db: sqlite3.Connection) -> None:
+        for kind, name in self._wanted():
+            if kind == "table":
+                db.execute(f'DROP TABLE IF EXISTS "{name}"')
+
+    def _differences(self, db: sqlite3.Connection) -> list[str]:
+        wanted = self._wanted()
         found = _made(db)
         missing = [f"{kind} {name} is missing" for (kind, name) in wanted if (kind, name) not in found]
         changed = [

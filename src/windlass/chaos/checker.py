@@ -1,0 +1,377 @@
+"""The checker: from the history, the effects and what the store shows to a report. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+from windlass import Entry, Happened, Job, Status
+from windlass.chaos import invariants
+from windlass.chaos.history import Line, What, as_told
+from windlass.chaos.invariants import CLOCKS
+from windlass.chaos.place import Pace
+from windlass.chaos.report import Report
+
+FOR_EVER = float("inf")
+_BEFORE = 1.0  # seconds before a lease in which a stall may have kept it from being extended
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a job by a process."""
+
+    job: str
+    token: int
+    pid: int
+    begun: float
+    begun_wall: float
+    left: float = FOR_EVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """All that is known of a trial after its end."""
+
+    lines: Sequence[Line]
+    effects: Mapping[str, int]
+    jobs: Sequence[Job]
+    histories: Mapping[str, Sequence[Entry]]
+    shown: Mapping[tuple[str, Status], int] | None = None
+    pace: Pace = field(default_factory=Pace)
+    operators: bool = False
+    """whether somebody retried jobs by hand: else nobody may"""
+
+    @cached_property
+    def by_id(self) -> dict[str, Job]:
+        """The jobs the store shows."""
+        return {job.id: job for job in self.jobs}
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Job]]:
+        """The same by the name they were enqueued under."""
+        found: dict[str, list[Job]] = defaultdict(list)
+        for job in self.jobs:
+            found[str(job.payload.get("name"))].append(job)
+        return found
+
+    @cached_property
+    def runs(self) -> dict[str, list[Run]]:
+        """The runs of each job, in the order of their beginning."""
+        return Runs(self.lines).of
+
+    def of(self, *what: What) -> list[Line]:
+        """The lines of these kinds."""
+        return [line for line in self.lines if line.what in what]
+
+    def acknowledged(self) -> dict[str, str]:
+        """From name to id."""
+        return {line.name or "": line.job or "" for line in self.of(What.ACKNOWLEDGED)}
+
+
+def check(evidence: Evidence) -> Report:
+    """Recount everything."""
+    acknowledged = evidence.acknowledged()
+    unknown = {line.name or "" for line in evidence.of(What.UNKNOWN)} - acknowledged.keys()
+    ids = list(dict.fromkeys(acknowledged.values()))
+    there = [evidence.by_id[one] for one in ids if one in evidence.by_id]
+    expected = {line.name: line.expect for line in evidence.of(What.INVOKED)}
+    ended = [job for job in there if job.status.finished]
+    return Report(
+        acknowledged=len(ids),
+        unknown=len(unknown),
+        unknown_there=sum(name in evidence.by_name for name in unknown),
+        faults=len(evidence.of(What.FAULT)),
+        deaths=sum(line.note not in (None, "0") for line in evidence.of(What.EXITED)),
+        runs=sum(map(len, evidence.runs.values())),
+        lost=tuple(one for one in ids if one not in evidence.by_id),
+        unexpected=tuple(_unexpected(evidence, acknowledged)),
+        unfinished=tuple(f"{job.id} is {job.status}" for job in there if not job.status.finished),
+        misjudged=tuple(
+            f"{job.id} {name} is {job.status}, not {expect}: {job.error}"
+            for job in ended
+            if (expect := expected.get(name := str(job.payload.get("name")))) not in (None, job.status.value)
+        ),
+        dup_in_lease=tuple(_doubled(evidence)),
+        begun_late=tuple(_begun_late(evidence)),
+        late_accepted=tuple(_late(evidence)),
+        spent=tuple(_spent(evidence)),
+        violations=tuple(_violations(evidence)),
+        dup_total=sum(_again(evidence.histories.get(job, ()), runs) for job, runs in evidence.runs.items()),
+        late_refused=sum(one.happened is Happened.REFUSED for some in evidence.histories.values() for one in some),
+        effects_twice=sum(n > 1 for n in evidence.effects.values()),
+        recovery=tuple(_recoveries(evidence)),
+        resume=tuple(_resumed(evidence)),
+        stalled=max(_stalls(evidence).values(), default=0.0),
+        handback=tuple(_handed_back(evidence)),
+    )
+
+
+class Runs:
+    """The runs of each job, in the order of their beginning; lines are read as they come."""
+
+    def __init__(self, lines: Sequence[Line] = ()) -> None:
+        self.of: dict[str, list[Run]] = defaultdict(list)
+        self._open: dict[tuple[str, int, int], Run] = {}
+        self._read = 0
+        self.read(lines)
+
+    def read(self, lines: Sequence[Line]) -> None:
+        """Take in what is new of all lines so far."""
+        for line in lines[self._read :]:
+            self._take(line)
+        self._read = len(lines)
+
+    def _take(self, line: Line) -> None:
+        if is_death(line):
+            # What died with its process was left then.
+            for key in [key for key in self._open if key[2] == line.pid]:
+                self._open.pop(key).left = line.at
+        if line.job is None or line.token is None or line.pid is None:
+            return
+        key = (line.job, line.token, line.pid)
+        if line.what is What.BEGUN:
+            self._open[key] = Run(*key, line.at, line.wall)
+            self.of[line.job].append(self._open[key])
+        elif line.what in (What.ENDED, What.STOPPED) and key in self._open:
+            self._open.pop(key).left = line.at
+
+    def now(self, pid: int) -> list[Run]:
+        """What a process runs."""
+        return [run for run in self._open.values() if run.pid == pid]
+
+
+def is_death(line: Line) -> bool:
+    """Whether a process was no more from this line on."""
+    return line.what is What.EXITED or (line.what is What.FAULT and line.name == "kill")
+
+
+def _unexpected(evidence: Evidence, acknowledged: Mapping[str, str]) -> Iterator[str]:
+    invoked = Counter(line.name for line in evidence.of(What.INVOKED))
+    for name, jobs in evidence.by_name.items():
+        for job in jobs:
+            if not invoked[name]:
+                yield f"{job.id}: nobody enqueued {name!r}"
+            elif name in acknowledged and acknowledged[name] != job.id:
+                yield f"{job.id}: the enqueue of {name!r} returned {acknowledged[name]}"
+        if name not in acknowledged and len(jobs) > invoked[name] > 0:
+            yield f"{len(jobs)} jobs of {name!r}, which was enqueued {invoked[name]} times"
+
+
+def _doubled(evidence: Evidence) -> Iterator[str]:
+    """Runs that no rule allows: one token twice, or begun while an earlier run went on whose lease was not over.
+
+    It was over only if the store recorded it as lost, a whole lease had passed since its claim, and its process or its
+    store had been kept from work: a worker that can work gives a job up before its lease ends.
+    """
+    for job, runs in evidence.runs.items():
+        for earlier, later in combinations(sorted(runs, key=lambda run: (run.token, run.begun)), 2):
+            if earlier.token == later.token:
+                yield f"{job}: token {later.token} ran twice, in {earlier.pid} and {later.pid}"
+            elif _overlap(earlier, later) and not _was_over(evidence, earlier, later):
+                held = later.begun - earlier.begun
+                yield f"{job}: token {later.token} began {held:.3f} s after token {earlier.token}, which still ran"
+
+
+def _overlap(one: Run, other: Run) -> bool:
+    return max(one.begun, other.begun) < min(one.left, other.left)
+
+
+def _begun_late(evidence: Evidence) -> Iterator[str]:
+    """Runs that began after the store had recorded the loss of their lease: a worker looks before it begins."""
+    for job, runs in evidence.runs.items():
+        lost = {one.token: one.at.timestamp() for one in evidence.histories.get(job, ()) if _is_loss(one)}
+        for run in runs:
+            late = run.begun_wall - lost.get(run.token, FOR_EVER)
+            if late > CLOCKS:
+                yield f"{job}: token {run.token} began {late:.3f} s after it was lost"
+
+
+def _is_loss(entry: Entry) -> bool:
+    return entry.happened is Happened.LOST and entry.token is not None
+
+
+def _was_over(evidence: Evidence, earlier: Run, later: Run) -> bool:
+    history = evidence.histories.get(earlier.job, ())
+    claims = {entry.token: entry for entry in history if entry.happened is Happened.CLAIMED}
+    first, second = claims.get(earlier.token), claims.get(later.token)
+    if second is None:
+        return False
+    low = first.number if first is not None else 0
+    lost = any(one.happened is Happened.LOST and low < one.number < second.number for one in history)
+    if not lost or (first is not None and later.begun_wall - first.at.timestamp() < evidence.pace.lease - CLOCKS):
+        return False
+    since = later.begun - evidence.pace.lease - _BEFORE
+    return hindered(evidence.lines, earlier.pid, since, later.begun) >= evidence.pace.lease / 10
+
+
+def hindered(lines: Sequence[Line], pid: int, since: float, until: float) -> float:
+    """For how long of this time a process was kept from work; a fault without a pid hits every process."""
+    spans: list[tuple[float, float]] = []
+    open_: dict[tuple[str | None, int | None], float] = {}
+    for line in lines:
+        if line.what is What.STALLED and line.pid == pid:
+            spans.append((line.at - (line.seconds or 0), line.at))
+        elif line.what is What.FAULT and line.pid in (pid, None):
+            open_.setdefault((line.name, line.pid), line.at)
+        elif line.what is What.HEALED and (line.name, line.pid) in open_:
+            spans.append((open_.pop((line.name, line.pid)), line.at))
+    spans += [(begun, FOR_EVER) for begun in open_.values()]
+    covered, reached = 0.0, since
+    for begun, ended in sorted(spans):
+        low, high = max(begun, reached), min(ended, until)
+        if high > low:
+            covered, reached = covered + high - low, high
+    return covered
+
+
+def _late(evidence: Evidence) -> Iterator[str]:
+    """Results whose own token is not the one they were accepted under, and ends accepted of a lost attempt."""
+    for job in evidence.jobs:
+        ends = [one for one in evidence.histories.get(job.id, ()) if one.happened is Happened.SUCCEEDED]
+        told = None if job.result_json is None else json.loads(job.result_json)
+        if ends and isinstance(told, int) and ends[-1].token is not None and told != ends[-1].token:
+            yield f"{job.id}: the result of token {told} was accepted under token {ends[-1].token}"
+        lost = {one.token for one in evidence.histories.get(job.id, ()) if one.happened is Happened.LOST}
+        yield from (
+            f"{job.id}: token {one.token} ended after it was lost" for one in ends if one.token in lost - {None}
+        )
+
+
+def _spent(evidence: Evidence) -> Iterator[str]:
+    """A crash, a hand-back and a snooze give the attempt back: only what a handler did itself is counted."""
+    own = (Happened.SUCCEEDED, Happened.RETRYING, Happened.FAILED, Happened.CANCELLED)
+    for job in evidence.jobs:
+        history = evidence.histories.get(job.id, ())
+        if history and history[0].number == 1:
+            counted = sum(one.happened in own for one in history) + (job.status is Status.PROCESSING)
+            if job.attempts > counted:
+                yield f"{job.id}: {job.attempts} attempts, {counted} of them its own"
+
+
+def _again(history: Sequence[Entry], runs: Sequence[Run]) -> int:
+    asked = sum(one.happened in (Happened.RETRYING, Happened.SNOOZED) for one in history)
+    return max(0, len(runs) - 1 - asked)
+
+
+def _violations(evidence: Evidence) -> Iterator[str]:
+    yield from invariants.of_store(evidence.jobs, evidence.histories, evidence.shown)
+    yield from (f"I11 {job} is blocked though its way is free" for job in invariants.orphans(evidence.jobs))
+    for job, history in evidence.histories.items():
+        happened = [one.happened for one in history]
+        if Happened.RETRIED in happened and not evidence.operators:
+            yield f"I1 {job} was revived, and by no operator"
+        whole = bool(history) and history[0].number == 1
+        if whole and Happened.CANCELLED in happened and Happened.CLAIMED not in happened and evidence.runs.get(job):
+            yield f"I10 {job} was cancelled before any claim, and ran"
+    told = Counter(line.job for line in evidence.of(What.EFFECT))
+    yield from (
+        f"witness: {job} has {n} effects by the lines, {evidence.effects.get(str(job), 0)} by the files"
+        for job, n in told.items()
+        if n > evidence.effects.get(str(job), 0)
+    )
+    yield from _over_time(evidence)
+
+
+def _over_time(evidence: Evidence) -> Iterator[str]:
+    """I6 and I7 at every moment of the trial, not only at its end."""
+    lives: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    held: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for line in evidence.of(What.INVOKED):
+        for job in evidence.by_name.get(line.name or "", ()) if line.key else ():
+            history = evidence.histories.get(job.id, ())
+            if line.limit is None:
+                lives[line.key or ""].append(_life(history))
+            else:
+                held[line.key or "", line.limit] += _leases(history)
+    yield from (
+        f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := invariants.crowded(some, 1))
+    )
+    for (key, most), spans in held.items():
+        if n := invariants.crowded(spans, most):
+            yield f"I7 {n} of {key} were processing at once, limit {most}"
+
+
+def _life(history: Sequence[Entry]) -> tuple[float, float]:
+    if not history:
+        return 0.0, 0.0
+    ends = [one.at.timestamp() for one in history if one.status.finished]
+    return history[0].at.timestamp(), ends[0] if ends else FOR_EVER
+
+
+def _leases(history: Sequence[Entry]) -> list[tuple[float, float]]:
+    spans: list[tuple[float, float]] = []
+    since: float | None = None
+    for entry in history:
+        if entry.status is Status.PROCESSING and since is None:
+            since = entry.at.timestamp()
+        elif entry.status is not Status.PROCESSING and since is not None:
+            spans.append((since, entry.at.timestamp()))
+            since = None
+    return spans if since is None else [*spans, (since, FOR_EVER)]
+
+
+def _recoveries(evidence: Evidence) -> Iterator[float]:
+    # Jobs with a key or a limit may have to wait for their turn besides.
+    bound = {job.id for job in evidence.jobs if job.limit_key is not None or job.unique_running is not None}
+    free = [runs for job, runs in evidence.runs.items() if job not in bound]
+    hits: dict[int, float] = {}
+    for line in evidence.lines:
+        killed = line.what is What.FAULT and line.name in ("kill", "freeze")
+        died = line.what is What.EXITED and line.note not in (None, "0")
+        if (killed or died) and line.pid is not None and (line.pid not in hits or line.name == "freeze"):
+            hits[line.pid] = line.at
+            for runs in free:
+                hit = any(run.pid == line.pid and run.begun < line.at <= run.left for run in runs)
+                later = [run.begun for run in runs if run.begun > line.at]
+                if hit and later:
+                    yield min(later) - line.at
+
+
+def _stalls(evidence: Evidence) -> Counter[int | None]:
+    found: Counter[int | None] = Counter()
+    for line in evidence.of(What.STALLED):
+        found[line.pid] += line.seconds or 0  # type: ignore[assignment]  # seconds add up as numbers do
+    return found
+
+
+def _resumed(evidence: Evidence) -> Iterator[float]:
+    begins = sorted((run.begun, run.pid) for runs in evidence.runs.values() for run in runs)
+    for line in evidence.of(What.HEALED):
+        first: dict[int, float] = {}
+        for begun, pid in begins:
+            if begun > line.at and line.pid in (pid, None):
+                first.setdefault(pid, begun - line.at)
+        yield from first.values()
+
+
+def _handed_back(evidence: Evidence) -> Iterator[float]:
+    """From the end of the grace period, or from the second signal that cut it short, until others may have the job."""
+    due: dict[int | None, float] = {}
+    for line in evidence.of(What.FAULT):
+        if line.name == "term":
+            due[line.pid] = min(due[line.pid], line.wall) if line.pid in due else line.wall + evidence.pace.grace
+    for history in evidence.histories.values():
+        holders = {one.token: _pid(one.actor) for one in history if one.happened is Happened.CLAIMED}
+        for one in history:
+            pid = holders.get(one.token)
+            if one.happened in (Happened.RELEASED, Happened.LOST) and pid in due:
+                yield max(0.0, one.at.timestamp() - due[pid])
+
+
+def _pid(worker_id: str | None) -> int | None:
+    """The process of a worker: it is named host/pid/random."""
+    parts = (worker_id or "").rsplit("/", 2)
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
+
+
+def shown(evidence: Evidence, job: str) -> str:
+    """All that is known of one job, for people."""
+    lines = [as_told(line) for line in evidence.lines if line.job == job]
+    entries = [
+        f"{one.at.timestamp():.3f} {one.happened} {one.token} {one.actor}" for one in evidence.histories.get(job, ())
+    ]
+    return "\n".join([*lines, *entries])

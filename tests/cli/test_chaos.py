@@ -1,0 +1,37 @@
+"""`windlass chaos`: a short trial as a user runs it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.cli.support import Shop
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def tables(shop: Shop) -> list[tuple[str]]:
+    with closing(sqlite3.connect(shop.home / "shop.db")) as db:
+        return db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+
+
+def test_chaos_proves_that_nothing_is_lost_and_leaves_nothing_behind(shop: Shop) -> None:
+    before = tables(shop)
+    said = shop.process(
+        "chaos", "--store", shop.url, "--faults", "kill", "--jobs", "12", "--seconds", "0", "--seed", "7", "--json"
+    )
+    assert said.code == 0, said
+    fact = said.fact
+    assert (fact["fault"], fact["seed"], fact["good"], fact["lost"], fact["violations"]) == ("kill", 7, True, 0, 0)
+    assert fact["acknowledged"] > 0
+    assert fact["faults"] == 1
+    assert fact["bound"] == pytest.approx(min(1, 3 / fact["acknowledged"]), abs=1e-5)
+    assert tables(shop) == before
+
+
+def test_an_unknown_fault_is_a_wrong_call(shop: Shop) -> None:
+    said = shop.call("chaos", "--faults", "kill,earthquake")
+    assert said.code == 2
+    assert "expected some of kill, freeze" in said.err

@@ -1,0 +1,215 @@
+"""Stores that are wrong on purpose, one mistake each, around a real one: the controls that every trial must catch.
+
+Each mistake is one that a queue has been published with. They know nothing of the store they wrap but its contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from windlass.chaos.place import Place
+from windlass.chaos.workload import LIMIT
+from windlass.core.draft import Draft
+from windlass.core.history import Happened
+from windlass.core.job import Job
+from windlass.core.status import Status
+from windlass.core.transition import Transition
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import (
+    Action,
+    Duplicate,
+    Filter,
+    Inserted,
+    Lease,
+    Notices,
+    Order,
+    Rescued,
+    Store,
+    Verdict,
+    Want,
+)
+
+OVER = timedelta(milliseconds=-1)
+
+
+class Jobs:
+    """The jobs of a real store; what is not overridden is passed on."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.real = store, store.jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    async def processing(self) -> list[Job]:
+        page = await self.store.views.find(Filter(status=Status.PROCESSING), 1000)
+        return list(page.jobs)
+
+    async def end_lease(self, job: Job) -> None:
+        """What no worker would ask for: the lease of somebody else is over now."""
+        await self.real.extend(str(job.worker_id), [Lease(job.id, job.lease_token)], OVER)
+
+
+class CompletesById(Jobs):
+    """Ends whatever attempt is current, whoever asks: no fencing."""
+
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        found = await self.store.views.get([one.id for one in transitions])
+        tokens = {job.id: job.lease_token for job in found if job is not None and job.status is Status.PROCESSING}
+        return await self.real.apply([one._replace(token=tokens.get(one.id, one.token)) for one in transitions])
+
+
+class RescuesFromASnapshot(Jobs):
+    """Decides by what it read at its last turn, and writes by id without looking again."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.decided: list[str] = []
+
+    async def rescue(self, n: int) -> list[Rescued]:
+        for job in await self.store.views.get(self.decided):
+            if job is not None and job.status is Status.PROCESSING:
+                await self.end_lease(job)
+            elif job is not None and job.status.finished:
+                await self.real.operate([Order(id=job.id, action=Action.RETRY, actor="rescue")])
+        found = await self.real.rescue(n) if self.decided else []
+        now = await self.store.now()
+        self.decided = [
+            job.id for job in await self.processing() if job.lease_expires_at and job.lease_expires_at < now
+        ]
+        return found
+
+
+class TrustsItsOwnClock(Jobs):
+    """Judges leases by the clock of this process, which is fast by an hour."""
+
+    async def rescue(self, n: int) -> list[Rescued]:
+        now = datetime.now(UTC) + timedelta(hours=1)
+        for job in await self.processing():
+            if job.lease_expires_at is not None and job.lease_expires_at < now:
+                await self.end_lease(job)
+        return await self.real.rescue(n)
+
+
+class ClaimsOnNoticeOnly(Jobs):
+    """Does not poll: it claims when it was told to, and is told no more after a while."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.told = 3
+
+    async def claim(self, want: Want) -> list[Job]:
+        self.told -= 1
+        return await self.real.claim(want) if self.told >= 0 else []
+
+
+class LooksThenInserts(Jobs):
+    """Keeps keys unique by looking first."""
+
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        page = await self.store.views.find(Filter(type="keyed"), 1000)
+        held = {job.payload["key"]: job.id for job in page.jobs if not job.status.finished}
+        answers: list[Inserted] = []
+        for draft in drafts:
+            key = json.loads(draft.payload_json).get("key")
+            if draft.unique_queued is not None and key in held:
+                answers.append(Duplicate(held[key], key))
+            else:
+                bare = draft._replace(
+                    unique_queued=None, unique_running=None, options=replace(draft.options, unique=None)
+                )
+                answers += await self.real.insert([bare], tx)
+        return answers
+
+
+class CountsThenClaims(Jobs):
+    """Keeps limits by counting what runs, then claiming."""
+
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        bare = [one._replace(limit_key=None, limit=None, options=replace(one.options, limit=None)) for one in drafts]
+        return await self.real.insert(bare, tx)
+
+    async def claim(self, want: Want) -> list[Job]:
+        running = Counter(job.payload["key"] for job in await self.processing() if job.type == "limited")
+        await asyncio.sleep(0.02)
+        full = any(n >= LIMIT for n in running.values())
+        return await self.real.claim(replace(want, types=want.types - {"limited"}) if full else want)
+
+
+class ForgetsHandBacks(Jobs):
+    """Leaves what is handed back to the end of its lease."""
+
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        rest = [one for one in transitions if one.happened is not Happened.RELEASED]
+        verdicts = iter(await self.real.apply(rest) if rest else [])
+        return [Verdict.APPLIED if one.happened is Happened.RELEASED else next(verdicts) for one in transitions]
+
+
+class CountsNoCrashes(Jobs):
+    """Hands a lost job back for ever."""
+
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        return await self.real.insert(
+            [one._replace(options=replace(one.options, max_crashes=1_000_000)) for one in drafts], tx
+        )
+
+
+class Deaf:
+    """Notices that never arrive, from a notifier that says all is well."""
+
+    def __init__(self, real: Notices) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    @property
+    def healthy(self) -> bool:
+        return True
+
+    def subscribe(self, wake: Callable[[], None]) -> AbstractAsyncContextManager[None]:
+        return self._real.subscribe(lambda: None)
+
+
+CONTROLS: dict[str, type[Jobs]] = {
+    "complete_by_id": CompletesById,
+    "rescue_from_snapshot": RescuesFromASnapshot,
+    "client_clock": TrustsItsOwnClock,
+    "notify_only": ClaimsOnNoticeOnly,
+    "look_then_insert": LooksThenInserts,
+    "count_then_claim": CountsThenClaims,
+    "forget_hand_backs": ForgetsHandBacks,
+    "count_no_crashes": CountsNoCrashes,
+}
+
+
+class BrokenStore:
+    """A real store but for the one mistake."""
+
+    def __init__(self, real: Store, control: str) -> None:
+        self._real, self._control = real, control
+        self.jobs = CONTROLS[control](real)
+        self.notices = Deaf(real.notices) if control == "notify_only" else real.notices
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def sibling(self) -> Store:
+        return broken(self._real.sibling(), self._control)
+
+
+def broken(real: Store, control: str) -> Store:
+    """The same store with one mistake."""
+    return cast("Store", BrokenStore(real, control))
+
+
+def broken_at(place: Place) -> Store:
+    """The store of a place with the mistake that the place asks for."""
+    return broken(store_at(place.url, namespace=place.namespace), place.control)

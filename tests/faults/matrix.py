@@ -1,0 +1,100 @@
+"""The fault matrix: every trial under its number in the reliability contract, short for tests, long for the table.
+
+To add one, add an entry: its number, what is done, the stores it applies to, a function from a place and a seed to a
+finding, and the controls that must not pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from windlass.chaos import faults
+from windlass.chaos.faults import Finding, Plan
+from windlass.chaos.place import Pace, Place
+
+EVERY = ("sqlite", "mongo", "postgres", "redis")
+BROKEN = "tests.faults.app:app"
+
+
+class Run(Protocol):
+    """One trial; `long` is for the table, and `place.control` names a mistake to catch."""
+
+    def __call__(self, place: Place, seed: int, *, long: bool) -> Awaitable[Finding]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the matrix."""
+
+    number: str
+    what: str
+    expect: str
+    run: Run
+    stores: tuple[str, ...] = EVERY
+    controls: tuple[str, ...] = ()
+    """the mistakes that must be caught, each by the name it has in `broken.py`"""
+
+
+def planned(fault: str, short: Plan, long: Plan, change: Callable[[Plan, int], Plan] | None = None) -> Run:
+    """A fault that comes with windlass, in two sizes."""
+
+    async def run(place: Place, seed: int, *, long: bool) -> Finding:
+        plan = sizes[long] if change is None else change(sizes[long], seed)
+        if place.control:
+            # A mistake need not be waited out: what it leaves undone is part of what is found.
+            plan = replace(plan, spec=BROKEN, within=20 if fault == "poison" else 4)
+        return await faults.run(fault, place, plan, seed)
+
+    sizes = {False: short, True: long}
+    return run
+
+
+def one_poison(plan: Plan, seed: int) -> Plan:
+    return replace(plan, kinds=(plan.kinds[seed % len(plan.kinds)],))
+
+
+LONG = Plan(jobs=2_000, workers=4, seconds=30, job=0.05, within=120)
+
+ROWS = {
+    row.number: row
+    for row in (
+        Row(
+            number="M1",
+            what="kill -9 of a worker with jobs in flight",
+            expect="lost 0; begun again within lease + rescue + poll",
+            run=planned("kill", Plan(jobs=24, workers=3), LONG),
+            controls=("rescue_from_snapshot", "notify_only", "look_then_insert", "count_then_claim"),
+        ),
+        Row(
+            number="M2",
+            what="SIGSTOP beyond the lease, then SIGCONT; also between a handler's return and its commit",
+            expect="late results accepted 0, refused > 0",
+            run=planned("freeze", Plan(jobs=8), LONG),
+            controls=("complete_by_id",),
+        ),
+        Row(
+            number="M3",
+            what="SIGTERM at random points",
+            expect="lost 0; attempts spent 0; handed back within 1 s",
+            run=planned("term", Plan(jobs=16, pace=Pace(lease=2.0)), replace(LONG, pace=Pace(lease=2.0))),
+            controls=("forget_hand_backs",),
+        ),
+        Row(
+            number="M16",
+            what="a job that kills its worker: kill, segmentation fault, memory",
+            expect="at most 3 crashes; the 9 innocents beside it succeed",
+            run=planned("poison", Plan(), Plan(within=120), one_poison),
+            controls=("count_no_crashes",),
+        ),
+        Row(
+            number="M17",
+            what="an event loop blocked for five leases; the GIL held for two",
+            expect="no job run twice under a valid lease",
+            run=planned("block", Plan(jobs=8, pace=Pace(lease=0.8)), replace(LONG, jobs=200, pace=Pace(lease=0.8))),
+            controls=("client_clock",),
+        ),
+    )
+}
+"""by number"""
