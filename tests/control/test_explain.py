@@ -21,7 +21,7 @@ from tests.contract.steps import (
     start,
 )
 from tests.support.drafts import INSTANT, draft, new_id, want
-from windlass import Explanation, Holder, JobNotFound, Limit, Status, Why, Windlass
+from windlass import Explanation, Holder, JobNotFound, Limit, Rate, Status, Why, Windlass
 from windlass.client.explaining import explained
 from windlass.core.outcome import Succeeded
 from windlass.stores.contract import Action, Order, WorkerInfo
@@ -191,28 +191,33 @@ async def test_what_is_free_again_is_not_in_the_way(app: Windlass, outcome: Any)
     assert found.why in ((Why.RUNNING_KEY,) if outcome is RELEASED else (Why.NO_WORKER, Why.BLOCKED)), found.text
 
 
-async def test_rates_and_flows_are_told_from_what_blocks_the_job(app: Windlass) -> None:
-    async def told(blocked_by: str | None, **more: Any) -> Explanation:
+async def test_a_spent_rate_is_told_with_its_number(app: Windlass) -> None:
+    ids = await put(app.store, *[draft(rate=Rate(1, timedelta(minutes=2), "api:acme")) for _ in range(2)])
+    await app.store.jobs.claim(want())
+    await why(app, ids[1], Why.RATE, "At most 1 of 'api:acme' start within 2 m 0 s, and so many have")
+
+
+async def test_a_job_that_awaits_others_names_them(app: Windlass) -> None:
+    last = draft(awaits="success")
+    [_, *ids] = await put(app.store, last, *[draft("parent", next_id=last.id) for _ in range(3)])
+    parents = await app.store.jobs.claim(want(types={"parent"}))
+    first = f"job {ids[0]} (parent), which is running on w1"
+    found = await why(app, last.id, Why.FLOW, "It waits for 3 jobs to end", first)
+    assert [one.id for one in found.holders] == ids
+    await settle(app.store, parents[0])
+    await settle(app.store, parents[1])
+    await settle(app.store, parents[2], AGAIN_LATER)
+    await why(app, last.id, Why.FLOW, f"It waits for job {ids[2]} (parent), which is retrying")
+
+
+async def test_what_blocks_a_job_and_has_no_meaning_is_told_as_it_is(app: Windlass) -> None:
+    async def told(blocked_by: str | None) -> Explanation:
         [seen] = await app.store.views.get([waiting])
         assert seen is not None
-        return await explained(app.store, seen._replace(status=Status.BLOCKED, blocked_by=blocked_by, **more))
+        return await explained(app.store, seen._replace(status=Status.BLOCKED, blocked_by=blocked_by))
 
     [waiting] = await put(app.store, draft())
-    parent = await start(app.store, draft("parent"))
-    found = await told("rate:api:acme")
-    assert (found.why, found.until) == (Why.RATE, None)
-    assert found.text == "The rate of 'api:acme' is used up for now; it goes on as soon as its window has room again."
-    at = await app.store.now() + timedelta(minutes=1)
-    found = await told("rate:api:acme", run_at=at)
-    assert (found.until, "it goes on at 20" in found.text) == (at, True)
-
-    found = await told(f"flow:{parent.id}")
-    assert (found.why, found.holders) == (Why.FLOW, (Holder(parent.id, "w1"),))
-    assert found.text == f"It waits for job {parent.id} (parent), which is running on w1."
-    await settle(app.store, parent, AGAIN_LATER)
-    assert "(parent), which is retrying for 20" in (await told(f"flow:{parent.id}")).text
-    assert "which is not there" in (await told(f"flow:{new_id()}")).text
-    assert (await told("flow:import-7")).text == "It waits for other jobs of its flow 'import-7' to end."
+    assert (await told(f"flow:{waiting}")).text.startswith("The jobs that it waited for have ended")
     assert (await told("tide:high")).text == "It waits for tide:high: the next look by a worker queues it."
     assert (await told(None)).why is Why.BLOCKED
 

@@ -32,6 +32,7 @@ PRINTS = {
         "welcomed again: False",
         "recounted again: True",
     ],
+    "retention": ["50 pruned, 100 kept", "pings takes no more than 2"],
     "flows": ["the total is 192", "6 jobs, all of them found by 6", "cleaned /srv/pages"],
     "rates": ["12 calls took a second or more: True", "bob was served as number 2"],
     "limits": ["12 exports done", "acme: at most 2 at once", "globex: at most 2 at once"],

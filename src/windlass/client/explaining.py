@@ -7,8 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from windlass.client.presence import live_workers
-from windlass.core.draft import check_id
-from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 from windlass.core.values import line
 from windlass.core.wording import clock, milliseconds, plural, span
@@ -45,7 +43,7 @@ class Why(StrEnum):
     RUNNING_KEY = "running_key"
     RATE = "rate"
     FLOW = "flow"
-    """it waits for another job of its flow"""
+    """it waits for other jobs of its flow"""
     BLOCKED = "blocked"
     """what it waited for is free; a worker is about to queue it"""
     PAUSED = "paused"
@@ -201,7 +199,7 @@ class _Look:
             case "rate":
                 return await self._rated(key)
             case "flow":
-                return await self._following(key)
+                return await self._following()
             case _:
                 return self._free(f"It waits for {self._job.blocked_by or 'something that has no name'}")
 
@@ -234,20 +232,21 @@ class _Look:
         return self._because(Why.RUNNING_KEY, text, exact=False)
 
     async def _rated(self, key: str) -> Explanation:
-        later = self._job.run_at if self._job.run_at > self._now else None
-        when = "as soon as its window has room again" if later is None else f"at {clock(later)} UTC"
-        text = f"The rate of {key!r} is used up for now; it goes on {when}{await self._pause()}."
-        return self._because(Why.RATE, text, until=later)
+        job = self._job
+        most = f"At most {job.rate_n} of {key!r} start within {milliseconds(job.rate_ms)}"
+        text = f"{most}, and so many have; it is called when there is room, in its turn{await self._pause()}."
+        return self._because(Why.RATE, text)
 
-    async def _following(self, key: str) -> Explanation:
-        try:
-            [other] = await self._store.views.get([check_id(key)])
-        except SettingsError:
-            return self._because(Why.FLOW, f"It waits for other jobs of its flow {key!r} to end.")
-        if other is None:
-            return self._because(Why.FLOW, f"It waits for job {key}, which is not there: deleted, or pruned.")
-        text = f"It waits for job {other.id} ({other.type}), which is {_state(other)}."
-        return self._because(Why.FLOW, text, holders=_holders([other]))
+    async def _following(self) -> Explanation:
+        page = await self._store.views.find(Filter(next_id=self._job.id), _PAGE)
+        live = [one for one in reversed(page.jobs) if not one.status.finished]
+        if not live:
+            return self._free("The jobs that it waited for have ended")
+        first, exact = live[0], page.next is None
+        named = f"job {first.id} ({first.type}), which is {_state(first)}"
+        many = f"{len(live):,} jobs to end, the first of them {named}"
+        text = f"It waits for {named}." if len(live) == 1 else f"It waits for {'' if exact else 'at least '}{many}."
+        return self._because(Why.FLOW, text, holders=_holders(live), exact=exact)
 
     def _free(self, told: str) -> Explanation:
         return self._because(Why.BLOCKED, f"{told}: the next look by a worker queues it.")

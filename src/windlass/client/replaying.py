@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import MoveRefused, PayloadInvalid
+from windlass.core.rate import Rate
 from windlass.core.values import canonical
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def replay(
         unique_running=own.unique_running,
         limit_key=own.limit_key,
         limit=job.limit,
+        rate_key=own.rate_key,
+        fair_key=own.fair_key,
         idempotency_key=_once(job, text),
     )
 
@@ -77,7 +80,12 @@ def _own_keys(client: Client, job: Job, text: str) -> Job:
     now = declaration.draft(job.id, text, declaration.options)
     if (job.unique_queued, job.unique_running) == (was.unique_queued, was.unique_running):
         job = job._replace(unique_queued=now.unique_queued, unique_running=now.unique_running)
-    return job._replace(limit_key=now.limit_key) if job.limit_key == was.limit_key else job
+    changed = {
+        name: getattr(now, name)
+        for name in ("limit_key", "rate_key", "fair_key")
+        if getattr(job, name) == getattr(was, name)
+    }
+    return job._replace(**changed)
 
 
 def _once(job: Job, text: str) -> str:
@@ -95,6 +103,9 @@ def _options(job: Job, delay: timedelta | None) -> Options:
         timeout=job.timeout,
         delay=delay,
         idempotency_window=WINDOW,
+        rate=None
+        if job.rate_n is None or job.rate_ms is None
+        else Rate(job.rate_n, timedelta(milliseconds=job.rate_ms)),
         replay_of=job.id,
         parent_id=job.parent_id,
         correlation_id=job.correlation_id,

@@ -103,16 +103,17 @@ class SchedulesRoom:
         return job, text, lay_over(declaration.options, asked)
 
 
-def draft_of(schedule: Schedule, declared: Options, job_id: str) -> Draft:
-    """A job of the schedule that belongs to none of its ticks, over the options that its handler declares."""
+def draft_of(schedule: Schedule, declared: Options, job_id: str, tick: datetime | None = None) -> Draft:
+    """A job of the schedule, of one of its ticks or of none, over the options that its handler declares."""
     options = replace(
         with_kept(declared, schedule.options_json),
         queue=schedule.queue,
         schedule=schedule.name,
+        tick=tick,
         delay=None,
         run_at=None,
         unique=None,
-        idempotency_window=None,
+        idempotency_window=None,  # each tick is its own reason to run
     )
     made = make_draft(schedule.type, job_id, schedule.payload_json, options, templated=False)
     # overlap="queue": it waits its turn among the jobs of the ticks.

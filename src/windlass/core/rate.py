@@ -23,7 +23,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Rate:
     """At most `n` jobs whose key fills in alike start in any window of `per`; the others wait as blocked, in turn.
 
-    Without a `key` all jobs of the type share one. Every attempt is a start: one that is tried again counts again.
+    Without a `key` all jobs of the type share one. Every attempt is a start: one that is tried again counts again. Jobs
+    that share a key are to have the same rate: starts are forgotten when the window of the last of them has passed.
     """
 
     n: int

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from windlass.core.draft import Draft, Options, with_kept
+from windlass.client.schedules import draft_of
 from windlass.core.events import Hub, TickFired
-from windlass.core.handler import make_draft
 from windlass.core.schedule import plan
 from windlass.stores.contract import Fired, Firing, Schedule
 from windlass.worker.steady import Steady
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from windlass.core.draft import Draft, Options
     from windlass.core.registry import Registry
     from windlass.stores.contract import Store
 
@@ -106,23 +105,7 @@ class Scheduling:
     def _draft(self, schedule: Schedule, tick: datetime) -> Draft:
         known = schedule.type in self._registry
         options = self._registry.get(schedule.type).options if known else self._defaults
-        # overlap="queue": the next waits as blocked until the one before has ended.
-        alone = schedule.cron.overlap == "queue"
-        options = replace(
-            with_kept(options, schedule.options_json),
-            queue=schedule.queue,
-            schedule=schedule.name,
-            tick=tick,
-            delay=None,
-            run_at=None,
-            unique=None,
-        )
-        made = make_draft(schedule.type, self._new_id(), schedule.payload_json, options, templated=False)
-        return made._replace(
-            idempotency_key=None,  # each tick is its own reason to run
-            limit_key=f"schedule:{schedule.name}" if alone else made.limit_key,
-            limit=1 if alone else made.limit,
-        )
+        return draft_of(schedule, options, self._new_id(), tick)
 
     def _declared(self, now: datetime) -> list[Schedule]:
         return [
