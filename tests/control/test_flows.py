@@ -58,7 +58,15 @@ async def test_a_chain_hands_results_on(app: Windlass) -> None:
 
 async def test_a_group_hands_all_results_on_in_order(app: Windlass) -> None:
     yard = Yard(app)
+
+    @app.job
+    async def collect(numbers: list[int]) -> list[int]:
+        return numbers
+
     async with working(app):
+        listed = await app.group([yard.double.bind(n) for n in range(7)]).then(collect).enqueue()
+        assert await listed.result(10) == [0, 2, 4, 6, 8, 10, 12]
+        yard.ran.clear()
         handle = await app.group([yard.double.bind(n) for n in range(12)]).then(yard.total).then(yard.tell).enqueue()
         assert await handle.result(10) == "it is 132"
         assert sorted(yard.ran[:12]) == sorted(f"double {n}" for n in range(12))

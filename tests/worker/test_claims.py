@@ -162,6 +162,23 @@ async def test_a_tick_in_the_past_fires_once_with_two_workers(app: Windlass) -> 
     assert schedule.next_tick > datetime.now(UTC)
 
 
+async def test_ticks_that_were_missed_are_all_accounted_for(app: Windlass, heard: Heard) -> None:
+    @app.job
+    async def report() -> None: ...
+
+    newest = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    first = newest - timedelta(hours=7)
+    rule = cron("0 * * * *", missed="latest")
+    await app.store.schedules.put(
+        [Schedule(name="s", cron=rule, type="report", payload_json="{}", queue="default", next_tick=first)]
+    )
+    async with working(app):
+        await until(lambda: len(heard.all(TickFired)) >= 2, "both firings")
+    fired, missed = await app.store.schedules.ticks("s")
+    assert (missed.tick, missed.fired.value, missed.job_id, missed.ticks) == (first, "missed", None, 7)
+    assert (fired.tick, fired.fired.value, fired.ticks) == (newest, "fired", 1)
+
+
 async def test_a_jobs_limit_holds_for_what_its_schedule_makes(app: Windlass) -> None:
     @app.job(limit=Limit("one at a time", 1))
     async def report() -> None: ...
