@@ -8,6 +8,10 @@ from contextlib import closing
 import pytest
 
 from tests.cli.support import Shop
+from windlass.chaos.faults import Finding
+from windlass.chaos.report import Report
+from windlass.cli.chaos import _Show  # pyright: ignore[reportPrivateUsage]  # what it shows is for nobody else to call
+from windlass.cli.output import Screen
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -35,3 +39,20 @@ def test_an_unknown_fault_is_a_wrong_call(shop: Shop) -> None:
     said = shop.call("chaos", "--faults", "kill,earthquake")
     assert said.code == 2
     assert "expected some of kill, freeze" in said.err
+
+
+def test_what_must_be_zero_and_is_not_is_shown_with_an_instance(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = Finding(fault="kill", report=Report(acknowledged=300, lost=("the lost one",), recovery=(1.0, 2.0)))
+    fine = Finding(fault="term", report=Report(acknowledged=100))
+    _Show(Screen(), 7).all("sqlite:///jobs.db", [lost, fine])
+    said = capsys.readouterr().out
+    first, second = (next(line for line in said.splitlines() if line.startswith(name)) for name in ("kill", "term"))
+    assert first.split()[:5] == ["kill", "FAIL", "300", "0", "1"]
+    assert first.endswith("1.00 / 2.00 / 2.00 s  0.01")
+    assert second.split()[:5] == ["term", "PASS", "100", "0", "0"]
+    assert "kill: lost: 1, as the lost one" in said
+    assert (lost.good, fine.good, Finding(fault="x", report=fine.report, missing=("proof",)).good) == (
+        False,
+        True,
+        False,
+    )

@@ -14,7 +14,7 @@ from tests.support.apps import Heard, ms, status_of, until_status, working
 from tests.support.until import until
 from tests.worker import handlers
 from tests.worker.handlers import in_mode
-from windlass import Happened, Status, Windlass
+from windlass import Ctx, Happened, Status, Windlass
 from windlass.core.events import WorkerStopped, WorkerStopping
 from windlass.worker.shutdown import stopped_by_signals
 
@@ -231,3 +231,29 @@ async def test_a_signal_is_heard_though_the_loop_stood_still_and_its_pipe_is_ful
             os.kill(os.getpid(), signal.SIGTERM)
             async with asyncio.timeout(10):
                 await worker.wait()
+
+
+async def test_a_thread_that_stops_when_told_is_handed_back_once_it_has(app: Windlass) -> None:
+    begun = threading.Event()
+    ended: list[float] = []
+
+    @app.job
+    def careful(ctx: Ctx) -> None:
+        begun.set()
+        try:
+            while True:
+                ctx.check()
+                time.sleep(0.01)
+        finally:
+            time.sleep(0.2)  # puts its things in order first
+            ended.append(time.time())
+
+    async with working(app, grace=ms(50)) as worker:
+        handle = await careful.enqueue()
+        await until(begun.is_set, "the handler to begin")
+        worker.stop()
+        await worker.wait()
+    job = await handle.job()
+    assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 0), "nobody cancelled it"
+    assert (await handle.history())[-1].happened is Happened.RELEASED
+    assert (await handle.history())[-1].at.timestamp() > ended[0] - 0.01, "others may not have it while it still runs"

@@ -12,7 +12,7 @@ from itertools import combinations
 from windlass import Entry, Happened, Job, Status
 from windlass.chaos import invariants
 from windlass.chaos.history import Line, What, as_told
-from windlass.chaos.invariants import CLOCKS
+from windlass.chaos.invariants import CLOCKS, crowded
 from windlass.chaos.place import Pace
 from windlass.chaos.report import Report
 
@@ -277,41 +277,38 @@ def _violations(evidence: Evidence) -> Iterator[str]:
 
 
 def _over_time(evidence: Evidence) -> Iterator[str]:
-    """I6 and I7 at every moment of the trial, not only at its end."""
+    """I6 and I7 at every moment of the trial, not only at its end.
+
+    By the lines alone, and only for as long as it is certain: a store may stamp a whole batch with the moment it began.
+    """
+    since: dict[str, float] = {}
+    for line in evidence.of(What.ACKNOWLEDGED, What.BEGUN):
+        since.setdefault(line.job or "", line.at)
     lives: dict[str, list[tuple[float, float]]] = defaultdict(list)
     held: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     for line in evidence.of(What.INVOKED):
         for job in evidence.by_name.get(line.name or "", ()) if line.key else ():
-            history = evidence.histories.get(job.id, ())
-            if line.limit is None:
-                lives[line.key or ""].append(_life(history))
-            else:
-                held[line.key or "", line.limit] += _leases(history)
-    yield from (
-        f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := invariants.crowded(some, 1))
-    )
+            if line.limit is not None:
+                held[line.key or "", line.limit] += _holding(evidence, job)
+            elif job.id in since:
+                lives[line.key or ""].append((since[job.id], _last(evidence, job)))
+    yield from (f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := crowded(some, 1)))
     for (key, most), spans in held.items():
-        if n := invariants.crowded(spans, most):
+        if n := crowded(spans, most):
             yield f"I7 {n} of {key} were processing at once, limit {most}"
 
 
-def _life(history: Sequence[Entry]) -> tuple[float, float]:
-    if not history:
-        return 0.0, 0.0
-    ends = [one.at.timestamp() for one in history if one.status.finished]
-    return history[0].at.timestamp(), ends[0] if ends else FOR_EVER
+def _last(evidence: Evidence, job: Job) -> float:
+    """Until when a job was live for certain: its handler's end comes before its own."""
+    if not job.status.finished:
+        return FOR_EVER
+    return max((run.left for run in evidence.runs.get(job.id, ()) if run.left < FOR_EVER), default=0.0)
 
 
-def _leases(history: Sequence[Entry]) -> list[tuple[float, float]]:
-    spans: list[tuple[float, float]] = []
-    since: float | None = None
-    for entry in history:
-        if entry.status is Status.PROCESSING and since is None:
-            since = entry.at.timestamp()
-        elif entry.status is not Status.PROCESSING and since is not None:
-            spans.append((since, entry.at.timestamp()))
-            since = None
-    return spans if since is None else [*spans, (since, FOR_EVER)]
+def _holding(evidence: Evidence, job: Job) -> list[tuple[float, float]]:
+    """When a job held a slot for certain: while it ran, under a lease that was not lost."""
+    lost = {one.token for one in evidence.histories.get(job.id, ()) if _is_loss(one)}
+    return [(run.begun, run.left) for run in evidence.runs.get(job.id, ()) if run.token not in lost]
 
 
 def _recoveries(evidence: Evidence) -> Iterator[float]:

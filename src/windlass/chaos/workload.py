@@ -59,9 +59,12 @@ async def work(ctx: Ctx, name: str, seconds: float) -> int:
 
 
 def labour(ctx: Ctx, name: str, seconds: float) -> int:
-    """The same in a thread."""
+    """The same in a thread that stops when it is told to."""
     with running(ctx):
-        time.sleep(seconds)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            ctx.check()
+            time.sleep(0.01)
         witness().effect(ctx.id, ctx.token)
     return ctx.token
 

@@ -72,6 +72,9 @@ def classify(running: Running, error: BaseException) -> Outcome:
         case PayloadInvalid():
             # Trying again would give the same: the payload or the result does not fit.
             return Failed(described(error), again=False)
+        case Cancel() if running.reason is not None and not running.cancelled:
+            # Out of ctx.check(), which ends a handler that should stop, whatever the reason: nobody cancelled the job.
+            return _stopped(running, error)
         case Signal():
             return outcome_of(running.declaration, error)
         case _ if running.reason in ("shutdown", "fence"):

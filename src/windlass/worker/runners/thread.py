@@ -81,8 +81,9 @@ class ThreadRunner:
             _tell(loop, answer, ended, *told)
 
         def stop(reason: StopReason) -> None:
-            # A request to cancel is for the handler to see in ctx; everything else gives the job up here.
-            if reason != "cancel" and not answer.done():
+            # A request to cancel is for the handler to see in ctx, and so is the worker's stop: handed back at once,
+            # the job would begin elsewhere while its thread still goes on here. All else gives the job up here.
+            if reason not in ("cancel", "shutdown") and not answer.done():
                 answer.cancel()
 
         running.stopper = stop
