@@ -305,7 +305,6 @@ def test_the_clock_is_not_fast_for_ever_after_a_pause_between_its_two_readings()
     assert clock() == 1_005_000, "as the host's, and as any other process's"
 
 
-
 MOUNTS = r"""
 /dev/sda1 / ext4 rw,relatime 0 0
 proc /proc proc rw 0 0
