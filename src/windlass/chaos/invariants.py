@@ -65,8 +65,8 @@ def of_record(job: Job) -> Iterator[str]:
 def of_history(job: Job, history: Sequence[Entry]) -> Iterator[str]:
     """I1, I2, I3 and I9."""
     for name in sorted(set(_history(job, history))):
-        told = [(entry.number, entry.happened.value, entry.status.value, entry.token) for entry in history]
-        yield f"{name} {job.id}: {told}"
+        told = [f"{one.number} {one.happened} {one.status} {one.token} {one.at:%T.%f}" for one in history]
+        yield f"{name} {job.id}: {', '.join(told)}"
 
 
 def _history(job: Job, history: Sequence[Entry]) -> Iterator[str]:

@@ -291,6 +291,20 @@ def test_the_clock_never_goes_back() -> None:
     assert clock() == 2_000_500
 
 
+def test_the_clock_is_not_fast_for_ever_after_a_pause_between_its_two_readings() -> None:
+    host = [1000.0]
+    pauses = [0.0, 0.0, 5.0, 0.0, 0.0, 0.0]  # after each reading; the first two are of its making
+
+    def read() -> float:
+        shown = host[0]
+        host[0] += pauses.pop(0)
+        return shown
+
+    clock = Clock(read, read)
+    clock()
+    assert clock() == 1_005_000, "as the host's, and as any other process's"
+
+
 MOUNTS = r"""
 /dev/sda1 / ext4 rw,relatime 0 0
 proc /proc proc rw 0 0

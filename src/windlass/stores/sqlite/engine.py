@@ -58,9 +58,11 @@ class Clock:
 
     def __call__(self) -> int:
         # When the wall clock is set back, time goes on from the latest it showed; leases must not live longer for it.
+        # The wall is read first: held up between the two readings, this clock would else be fast by that ever after.
         shown, at = self._latest
+        wall = self._read_wall()
         monotonic = self._read_monotonic()
-        now = max(self._read_wall(), shown + monotonic - at)
+        now = max(wall, shown + monotonic - at)
         self._latest = (now, monotonic)
         return int(now * 1000)
 
