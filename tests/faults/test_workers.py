@@ -63,19 +63,27 @@ async def control_spot(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 CAUGHT = {
-    "rescue_from_snapshot": "dup_in_lease",
-    "notify_only": "unfinished",
-    "look_then_insert": "I6",
-    "count_then_claim": "I7",
-    "complete_by_id": "dup_in_lease",
-    "forget_hand_backs": "handed back after",
-    "count_no_crashes": "workers died",
-    "client_clock": "dup_in_lease",
+    "rescue_from_snapshot": ("dup_in_lease", "late_accepted"),
+    "notify_only": ("unfinished",),
+    "look_then_insert": ("I6",),
+    "count_then_claim": ("I7",),
+    "complete_by_id": ("dup_in_lease", "late_accepted"),
+    "forget_hand_backs": ("handed back after",),
+    "count_no_crashes": ("workers died",),
+    "client_clock": ("dup_in_lease",),
 }
 """by what each mistake must be found"""
+TRIES = 3
+"""a mistake that needs two at one moment may stay hidden once: as many seeds are tried"""
 
 
 @pytest.mark.parametrize(("number", "control"), [(row.number, one) for row in ROWS.values() for one in row.controls])
 async def test_a_store_that_is_wrong_on_purpose_is_caught(control_spot: Place, number: str, control: str) -> None:
-    finding = await ROWS[number].run(replace(control_spot, control=control), 1, long=False)
-    assert CAUGHT[control] in finding.told(), f"{control} was not caught: {finding.told()}"
+    told: list[str] = []
+    for seed in range(1, TRIES + 1):
+        spot = replace(control_spot, control=control, namespace=f"try{seed}", folder=control_spot.folder / f"{seed}")
+        found = (await ROWS[number].run(spot, seed, long=False)).told()
+        if any(word in found for word in CAUGHT[control]):
+            return
+        told.append(found)
+    raise AssertionError(f"{control} was not caught in {TRIES} tries: {told}")

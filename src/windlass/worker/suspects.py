@@ -1,21 +1,28 @@
-"""Suspects: a job that one more crash would fail runs without others like it beside it.
+"""Suspects: a job that one more crash would fail is the only one of its kind in its worker.
 
 When a worker dies, every job it held is found lost and has one crash more, the culprit and those that only happened to
-run beside it. Run one at a time on their last chance, only the culprit meets its end; the others finish.
+be held beside it. So a worker holds one job on its last chance at a time and puts the others off, back into the store:
+only the culprit meets its end there, the others finish in their turn.
 """
 
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from windlass.core.outcome import Snoozed
 
-    from windlass.core.context import Ctx
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from windlass.core.job import Job
-    from windlass.worker.execution import Runner
     from windlass.worker.slots import Running
+
+STEP = timedelta(milliseconds=500)
+LONGEST = timedelta(seconds=30)
+_LOOK = 0.005  # seconds
+NOTE = "one more crash would fail it, so it waits until it can run without others like it"
 
 
 def is_suspect(job: Job) -> bool:
@@ -23,27 +30,34 @@ def is_suspect(job: Job) -> bool:
     return 0 < job.crashes >= job.max_crashes - 1
 
 
-class Alone:
-    """Lets suspects take turns: one per worker at a time, each with its whole timeout."""
+class Suspects:
+    """The one that this worker holds, if any, and those it has put off."""
 
-    def __init__(self, begin: Callable[[Running], None]) -> None:
-        self._begin = begin
-        self._turn = asyncio.Lock()
+    def __init__(self, held_here: Mapping[str, Running]) -> None:
+        self._held_here = held_here
+        """by job id, everything whose end is not in the store yet"""
+        self._one: Running | None = None
+        self._put_off: list[Running] = []
 
-    def around(self, runner: Runner) -> Runner:
-        """The runner for a suspect."""
-        return _Turn(runner, self._turn, self._begin)
+    def hold(self, running: Running) -> Snoozed | None:
+        """Nothing if the job may run now; else how it is put off, each a little longer than the one before."""
+        if not is_suspect(running.job):
+            return None
+        if self._one is None:
+            self._one, self._put_off = running, []
+            return None
+        self._put_off.append(running)
+        return Snoozed(min(LONGEST, STEP * len(self._put_off)), NOTE)
 
+    async def alone(self, running: Running) -> None:
+        """Wait until the others are back in the store: what begins before that could take them along."""
+        while self._some_left(running):  # noqa: ASYNC110  # the store's answer sets no event here
+            await asyncio.sleep(_LOOK)
 
-class _Turn:
-    def __init__(self, runner: Runner, turn: asyncio.Lock, begin: Callable[[Running], None]) -> None:
-        self._runner, self._turn, self._begin = runner, turn, begin
+    def _some_left(self, running: Running) -> bool:
+        return running is self._one and any(self._held_here.get(one.job.id) is one for one in self._put_off)
 
-    async def run(self, running: Running, ctx: Ctx) -> str:
-        """Wait for the turn, then run; a stop also ends the waiting."""
-        task = asyncio.current_task()
-        running.stopper = None if task is None else lambda _: task.cancel()
-        async with self._turn:
-            if running.declaration.mode != "process":  # that runner begins it when the process is ready
-                self._begin(running)
-            return await self._runner.run(running, ctx)
+    def let_go(self, running: Running) -> None:
+        """It has ended; the next may run."""
+        if running is self._one:
+            self._one = None

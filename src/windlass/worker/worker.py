@@ -29,7 +29,7 @@ from windlass.worker.runners.thread import ThreadRunner, Threads
 from windlass.worker.settling import Settling
 from windlass.worker.slots import Slots
 from windlass.worker.steady import Steady
-from windlass.worker.suspects import Alone, is_suspect
+from windlass.worker.suspects import Suspects
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from windlass.client.client import Client
     from windlass.core.job import Progress
+    from windlass.core.outcome import Outcome
     from windlass.stores.contract import WorkerInfo
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Running
@@ -157,7 +158,7 @@ class Worker:
         poll = config.poll.total_seconds()
         self._slots = Slots(config)
         self._deadlines = Deadlines(self._slots)
-        self._alone = Alone(self._deadlines.begin)
+        self._suspects = Suspects(self._slots.running)
         self._settling = Settling(store, self._slots, hub)
         self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start, self._hand_back_unrun)
         self._leasing = Leasing(store, config, self._slots, hub, self._describe)
@@ -220,16 +221,23 @@ class Worker:
             # Claimed by a call that was under way when the stop came.
             self._hand_back_unrun(running, "the worker was stopping when it claimed the job")
             return
+        put_off = self._suspects.hold(running)
+        if put_off is not None:
+            self._settle_unrun(running, put_off)
+            return
         self.started += 1
-        if running.declaration.mode != "process" and not is_suspect(running.job):
+        if running.declaration.mode != "process":
             self._deadlines.begin(running)
         task = self._loop.create_task(self._run_one(running))
         self._tasks[task] = running
 
     def _hand_back_unrun(self, running: Running, why: str) -> None:
+        self._settle_unrun(running, Released(why))
+
+    def _settle_unrun(self, running: Running, outcome: Outcome) -> None:
         running.ended = True
         self._slots.release(running)
-        self._settling.put(running, Released(why))
+        self._settling.put(running, outcome)
 
     async def _run_one(self, running: Running) -> None:
         try:
@@ -238,12 +246,14 @@ class Worker:
             # The way to stop it leads to its task, and from there back here: cut it, or every job waits for the
             # garbage collector.
             running.stopper = None
+            self._suspects.let_go(running)
             self._slots.release(running)
             task = asyncio.current_task()
             if task is not None:
                 del self._tasks[task]
 
     async def _execute(self, running: Running) -> None:
+        await self._suspects.alone(running)
         if time.monotonic() > running.valid_until - self.config.fence.total_seconds():
             # This process was frozen, or another handler blocked the loop, between the claim and now.
             running.ended = True
@@ -254,8 +264,6 @@ class Worker:
         runner = self._runners[running.declaration.mode]
         if running.job.takes is not None:
             runner = Taking(runner, self._client.store)
-        if is_suspect(running.job):
-            runner = self._alone.around(runner)
         outcome = await execute(running, runner, self._progress, Completion(self._client.store, running))
         if running.ended:
             return  # abandoned meanwhile: what it did at last counts no more
