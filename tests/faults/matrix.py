@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tests.faults.ticks import ticks
+from tests.faults.wrong_clocks import clocks
 from windlass.chaos import faults
 from windlass.chaos.faults import Finding, Plan
 from windlass.chaos.place import Pace, Place
@@ -98,3 +100,22 @@ ROWS = {
     )
 }
 """by number"""
+
+# What happens on one host: clocks, disks, files, schedules, herds, versions.
+LOCAL = (
+    Row(
+        number="M12",
+        what="workers' clocks an hour off; the store's clock set ten minutes forward and back under load",
+        expect="early 0; run twice under a valid lease 0, but once more where a clock set forward ended the lease",
+        run=clocks,
+        controls=("client_clock",),
+    ),
+    Row(
+        number="M19",
+        what="five workers fire the ticks of many schedules at once, frozen and killed in between, clocks 30 s off",
+        expect="jobs per tick 1.000; ticks not accounted for 0",
+        run=ticks,
+        controls=("look_then_fire",),
+    ),
+)
+ROWS.update({row.number: row for row in LOCAL})

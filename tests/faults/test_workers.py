@@ -71,6 +71,7 @@ CAUGHT = {
     "forget_hand_backs": "handed back after",
     "count_no_crashes": "workers died",
     "client_clock": "dup_in_lease",
+    "look_then_fire": "jobs more than its ticks",
 }
 """by what each mistake must be found"""
 
