@@ -17,6 +17,7 @@ from typing import Any, cast
 from windlass.chaos.place import Place
 from windlass.chaos.workload import LIMIT
 from windlass.core.draft import Draft
+from windlass.core.errors import StoreError
 from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.status import Status
@@ -24,6 +25,7 @@ from windlass.core.transition import Transition
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import (
     Action,
+    Created,
     Duplicate,
     Filter,
     Fired,
@@ -180,6 +182,16 @@ class Deaf:
         return self._real.subscribe(lambda: None)
 
 
+class AcknowledgesAnyway(Jobs):
+    """Says that jobs exist which the store refused."""
+
+    async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        try:
+            return await self.real.insert(drafts, tx)
+        except StoreError:
+            return [Created(one.id) for one in drafts]
+
+
 class LooksThenFires:
     """Makes the job of a tick that stood when it looked, whoever else may have fired it since."""
 
@@ -213,6 +225,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "forget_hand_backs": ForgetsHandBacks,
     "count_no_crashes": CountsNoCrashes,
     "look_then_fire": Jobs,
+    "acknowledge_anyway": AcknowledgesAnyway,
 }
 
 
