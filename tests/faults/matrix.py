@@ -10,6 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tests.faults.disk import full_disk
+from tests.faults.herds import herds
+from tests.faults.one_file import crowded_file
+from tests.faults.proof import proven_by
+from tests.faults.ticks import ticks
+from tests.faults.versions import rolling
+from tests.faults.wrong_clocks import clocks
 from windlass.chaos import faults
 from windlass.chaos.faults import Finding, Plan
 from windlass.chaos.place import Pace, Place
@@ -98,3 +105,65 @@ ROWS = {
     )
 }
 """by number"""
+
+# What happens on one host: clocks, disks, files, schedules, herds, versions.
+LOCAL = (
+    Row(
+        number="M9",
+        what="MongoDB whose primary steps down, is killed, frozen or cut off",
+        expect="lost 0 with majority; a write that one member alone has seen is never acknowledged",
+        run=proven_by("tests/stores/mongo/test_failover.py"),
+        stores=("mongo",),
+    ),
+    Row(
+        number="M12",
+        what="workers' clocks an hour off; the store's clock set ten minutes forward and back under load",
+        expect="early 0; run twice under a valid lease 0, but once more where a clock set forward ended the lease",
+        run=clocks,
+        controls=("client_clock",),
+    ),
+    Row(
+        number="M13",
+        what="the store's disk full under load, then freed",
+        expect="typed errors; lost 0; nothing corrupt; goes on once there is room",
+        run=full_disk,
+        controls=("acknowledge_anyway",),
+    ),
+    Row(
+        number="M14",
+        what="Redis that would evict jobs, or whose memory is full",
+        expect="refused when opened; a typed error, nothing lost",
+        run=proven_by("tests/stores/redis/test_refusals.py", "evict or memory"),
+        stores=("redis",),
+    ),
+    Row(
+        number="M15",
+        what="eight processes that write one SQLite file, a reader that holds a snapshot, kill -9 again and again",
+        expect="'database is locked' told to anybody 0; integrity_check ok; lost 0",
+        run=crowded_file,
+        stores=("sqlite",),
+        controls=("no_patience",),
+    ),
+    Row(
+        number="M19",
+        what="five workers fire the ticks of many schedules at once, frozen and killed in between, clocks 30 s off",
+        expect="jobs per tick 1.000; ticks not accounted for 0",
+        run=ticks,
+        controls=("look_then_fire",),
+    ),
+    Row(
+        number="M20",
+        what="thousands of jobs fail at once; tens of workers lose their server at once",
+        expect="the fullest part of the time they come back in holds at most twice the mean",
+        run=herds,
+        controls=("no_jitter",),
+    ),
+    Row(
+        number="M21",
+        what="a fleet of two versions, each with a handler that the other lacks",
+        expect="discarded 0: they wait, explain and doctor say why, and run when the other version comes",
+        run=rolling,
+        controls=("discard_unknown",),
+    ),
+)
+ROWS.update({row.number: row for row in LOCAL})

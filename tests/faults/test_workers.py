@@ -71,6 +71,11 @@ CAUGHT = {
     "forget_hand_backs": ("handed back after",),
     "count_no_crashes": ("workers died",),
     "client_clock": ("dup_in_lease",),
+    "look_then_fire": ("jobs more than its ticks",),
+    "acknowledge_anyway": ("lost",),
+    "no_patience": ("told that the file is locked",),
+    "no_jitter": ("peak/mean of retries",),
+    "discard_unknown": ("misjudged",),
 }
 """by what each mistake must be found"""
 TRIES = 3

@@ -11,7 +11,7 @@ import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -77,6 +77,8 @@ class Node:
     ready: Callable[[Node], bool]
     stop_signal: signal.Signals = signal.SIGTERM
     account: Account = OURS
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """what it is started with besides ours"""
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -102,6 +104,7 @@ class Node:
             self._process = subprocess.Popen(
                 self.command,
                 cwd=self.data,
+                env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +40,30 @@ from tests.support.processes import (
 )
 from tests.support.until import until_sync
 
+OURS_ONLY: Mapping[str, str] = {}
+"""the environment of this process and nothing besides"""
+
 __all__ = ["Node", "Server", "start_mongo", "start_postgres", "start_redis", "version"]
 
 
-def start_redis(*args: str, own: bool = False) -> Server:
+def start_redis(*args: str, own: bool = False, environment: Mapping[str, str] = OURS_ONLY) -> Server:
     """A Redis that keeps what it acknowledged (append-only file); `args` are added to its command line."""
     if found := borrowed("redis", own=own or bool(args)):
         return found
     redis, home, [port] = program("redis", "redis-server"), new_home("redis"), free_ports(1)
-    node = Node(name="redis", port=port, home=home, command=[], ready=redis_answers)
+    node = Node(name="redis", port=port, home=home, command=[], ready=redis_answers, environment=environment)
     node.data.mkdir()
     options = ["--bind", HOST, "--port", str(port), "--dir", str(node.data), "--appendonly", "yes", "--save", ""]
     node.command = [str(redis), *options, *args]
     return Server(name="redis", url=f"redis://{HOST}:{port}/0", nodes=[node], home=home).launch()
 
 
-def start_postgres(*args: str, own: bool = False) -> Server:
+def start_postgres(*args: str, own: bool = False, environment: Mapping[str, str] = OURS_ONLY) -> Server:
     """A PostgreSQL with the user and database `postgres`; `args` (such as `-c`, `fsync=off`) go to its command line."""
     if found := borrowed("postgres", own=own or bool(args)):
         return found
     postgres, home, [port] = program("postgres", "postgres"), new_home("postgres"), free_ports(1)
-    node = Node(name="postgres", port=port, home=home, command=[], ready=postgres_answers)
+    node = Node(name="postgres", port=port, home=home, command=[], ready=postgres_answers, environment=environment)
     node.stop_signal = signal.SIGINT  # "fast": ends connections instead of waiting for them
     node.account = not_root()
     node.data.mkdir(mode=0o700)
@@ -78,13 +81,21 @@ def start_postgres(*args: str, own: bool = False) -> Server:
     return Server(name="postgres", url=url, nodes=[node], home=home).launch()
 
 
-def start_mongo(members: int = 1, *, own: bool = False, cache_gb: float = 0.25, options: Sequence[str] = ()) -> Server:
+def start_mongo(
+    members: int = 1,
+    *,
+    own: bool = False,
+    cache_gb: float = 0.25,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] = OURS_ONLY,
+) -> Server:
     """A MongoDB replica set, so that transactions and change streams work, with its primary elected."""
     if found := borrowed("mongo", own=own or members > 1):
         return found
     mongod, home = program("mongo", "mongod"), new_home("mongo")
     nodes = [Node(name="mongo", port=port, home=home, command=[], ready=listens) for port in free_ports(members)]
     for node in nodes:
+        node.environment = environment
         node.data.mkdir()
         where = ["--bind_ip", HOST, "--port", str(node.port), "--dbpath", str(node.data)]
         node.command = [str(mongod), *where, *MONGOD, "--wiredTigerCacheSizeGB", str(cache_gb), *options]

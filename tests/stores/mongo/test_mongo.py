@@ -226,14 +226,16 @@ def test_the_clock_is_never_ahead_of_the_server_nor_behind_what_it_showed() -> N
     local = [100.0]
     clock = Clock(lambda: local[0])
     assert not clock.fresh
-    clock.see(NOON)
+    clock.see(NOON, 100.0)
     assert (clock.fresh, clock()) == (True, NOON)
     local[0] += 1
-    clock.see(NOON + timedelta(milliseconds=500))  # a slow reply
+    clock.see(NOON + timedelta(milliseconds=500), 100.5)  # a slow reply
     assert clock() == NOON + timedelta(seconds=1)
-    clock.see(NOON + timedelta(milliseconds=1200))
+    clock.see(NOON + timedelta(milliseconds=1200), 101.0)
     assert clock() == NOON + timedelta(milliseconds=1200)
+    clock.see(NOON, 100.9)  # set back: it should have shown more when it was asked
+    assert clock() == NOON
     local[0] += 60
     assert not clock.fresh
-    clock.see(NOON)  # set back
+    clock.see(NOON, 101.0)  # a very slow reply, but what was known is old
     assert clock() == NOON

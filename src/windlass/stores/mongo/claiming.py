@@ -9,6 +9,7 @@ rate are booked before, as many as there is room for, and what was not used is g
 from __future__ import annotations
 
 import random
+import time
 from collections import defaultdict, deque
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
@@ -92,10 +93,11 @@ class Claiming:
         unions = [{"$unionWith": {"coll": coll, "pipeline": _first_of(name, want, share, skip)}} for name in names]
         stages: list[Doc] = [{"$match": first}, {"$project": {"paused_at": 1, "now": "$$NOW"}}, *unions]
         source = self._link.collection("queues").with_options(codec_options=QUICK)
+        sent = time.monotonic()
         rows = await (await source.aggregate(stages, batchSize=10_000)).to_list()
         queues = [row for row in rows if "type" not in row]
         if queues:
-            self._link.clock.see(queues[0]["now"].replace(tzinfo=UTC))
+            self._link.clock.see(queues[0]["now"].replace(tzinfo=UTC), sent)
         return queues, [in_utc(row) for row in rows if "type" in row]
 
 

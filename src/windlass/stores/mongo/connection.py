@@ -52,6 +52,7 @@ _HEARTBEAT_MS = 1000
 _OPEN_FOR = 1.0  # seconds after which a largest depth that another process set is obeyed
 _MOST_HELD = 20_000
 _FRESH = 2.0  # seconds after which the server's clock is looked at again
+_CUT = 0.002  # seconds by which a reading may lie below what the server's clock really was
 _AUTH = frozenset({18, 11, 334})  # AuthenticationFailed, UserNotFound, MechanismUnavailable
 _FORBIDDEN = frozenset({13, 8000})  # Unauthorized, AtlasError
 _BUSY = frozenset({50, 89, 91, 112, 189, 251, 262, 10107, 11600, 11602, 13435, 13436})
@@ -74,7 +75,8 @@ class Clock:
     """The server's clock, as far as replies have told: never ahead of it, and never behind what it has shown here.
 
     A reply shows an instant that has passed when it arrives, so each reading is a lower bound, and the largest is the
-    best. Old readings are dropped, so that a server whose clock was set back, or a new primary, is believed.
+    best. It had not passed when the question was sent: where the best says more than that, the server's clock was set
+    back, or there is a new primary, and the reading is believed. Old readings are dropped in any case.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -82,11 +84,13 @@ class Clock:
         self._ahead: float | None = None
         self._seen = 0.0
 
-    def see(self, shown: datetime) -> None:
-        """Take a reading: the server's clock showed this a moment ago."""
+    def see(self, shown: datetime, sent: float) -> None:
+        """Take a reading: the server's clock showed this a moment ago, in answer to a question sent then."""
         at = self._monotonic()
         ahead = shown.timestamp() - at
-        if self._ahead is None or ahead > self._ahead or at - self._seen > _FRESH:
+        # It is cut to milliseconds: without one more, every quick answer would look like a step back.
+        set_back = self._ahead is not None and self._ahead > shown.timestamp() + _CUT - sent
+        if self._ahead is None or set_back or ahead > self._ahead or at - self._seen > _FRESH:
             self._ahead, self._seen = ahead, at
 
     @property
@@ -215,8 +219,9 @@ class Link:
             await asyncio.sleep(0)  # its sockets are closed by the loop's next turn, which may be its last
 
     async def _hello(self) -> Doc:
+        sent = time.monotonic()
         hello: Doc = await self.client.get_database("admin", codec_options=OPTIONS).command("hello")
-        self.clock.see(hello["localTime"])
+        self.clock.see(hello["localTime"], sent)
         return hello
 
     async def look(self) -> datetime:

@@ -6,6 +6,7 @@ session. Only somebody who commits the same key at the same moment still makes t
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -124,7 +125,9 @@ async def insert_joined(
 def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSession) -> list[Inserted]:
     """The same on the calling thread."""
     if not link.clock.fresh:
-        link.clock.see(session.client.get_database("admin", codec_options=OPTIONS).command("hello")["localTime"])
+        sent = time.monotonic()
+        hello = session.client.get_database("admin", codec_options=OPTIONS).command("hello")
+        link.clock.see(hello["localTime"], sent)
     asking = _joining(drafts, link.clock(), {"wake": link.news(known=False)})
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
