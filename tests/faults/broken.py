@@ -17,6 +17,7 @@ from typing import Any, cast
 from windlass.chaos.place import Place
 from windlass.chaos.workload import LIMIT
 from windlass.core.draft import Draft
+from windlass.core.errors import StoreError
 from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.status import Status
@@ -25,6 +26,7 @@ from windlass.stores.addresses import store_at
 from windlass.stores.contract import (
     Action,
     Duplicate,
+    Extended,
     Filter,
     Inserted,
     Lease,
@@ -161,6 +163,17 @@ class CountsNoCrashes(Jobs):
         )
 
 
+class TakesSilenceForConsent(Jobs):
+    """Believes that a lease was extended when the store did not say so: a worker that does not fence itself."""
+
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        try:
+            async with asyncio.timeout(lease.total_seconds() / 5):
+                return await self.real.extend(worker_id, leases, lease)
+        except (TimeoutError, StoreError):
+            return Extended(frozenset(), frozenset())
+
+
 class Deaf:
     """Notices that never arrive, from a notifier that says all is well."""
 
@@ -187,6 +200,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "count_then_claim": CountsThenClaims,
     "forget_hand_backs": ForgetsHandBacks,
     "count_no_crashes": CountsNoCrashes,
+    "never_fence": TakesSilenceForConsent,
 }
 
 

@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tests.faults import network, store_gone
 from windlass.chaos import faults
 from windlass.chaos.faults import Finding, Plan
 from windlass.chaos.place import Pace, Place
 
 EVERY = ("sqlite", "mongo", "postgres", "redis")
+SERVERS = ("mongo", "postgres", "redis")
 BROKEN = "tests.faults.app:app"
 
 
@@ -80,6 +82,45 @@ ROWS = {
             expect="lost 0; attempts spent 0; handed back within 1 s",
             run=planned("term", Plan(jobs=16, pace=Pace(lease=2.0)), replace(LONG, pace=Pace(lease=2.0))),
             controls=("forget_hand_backs",),
+        ),
+        Row(
+            number="M4",
+            what="kill -9 of the store's server under load, and a start on the same data (Redis: appendfsync always)",
+            expect="lost 0; every worker resumes within 5 s of its first answer",
+            run=store_gone.killed,
+            stores=SERVERS,
+            controls=("acknowledged_too_early",),
+        ),
+        Row(
+            number="M5",
+            what="SIGSTOP of the store's server beyond the lease, 30 s at length",
+            expect="lost 0; every worker resumes within 5 s of SIGCONT",
+            run=store_gone.frozen,
+            stores=SERVERS,
+        ),
+        Row(
+            number="M6",
+            what="a worker cut off from the store without a word, while others go on",
+            expect="it gives its jobs up before their leases end; lost 0",
+            run=network.cut_off,
+            stores=SERVERS,
+            controls=("never_fence",),
+        ),
+        Row(
+            number="M7",
+            what="requests carried out whose answers are lost, for workers and producers",
+            expect="lost 0; no job twice, for producers that ask again idempotently",
+            run=network.answers_lost,
+            stores=SERVERS,
+            controls=("ask_anew",),
+        ),
+        Row(
+            number="M8",
+            what="a listener's connection falls silent; or its notices alone are lost",
+            expect="jobs begin within poll + 1 s; flagged within 15 s",
+            run=network.deaf,
+            stores=SERVERS,
+            controls=("notify_only",),
         ),
         Row(
             number="M16",
