@@ -30,6 +30,10 @@ MARKS = {
 """what the connection of a listener is told by"""
 SIEVES: dict[str, Callable[[], Sieve]] = {"postgres": PostgresNotices, "redis": RedisMessages}
 
+HARSH = {"postgres": (0.06, 0.2), "mongo": (0.1, 0.5), "redis": (0.5, 0.1)}
+"""which share of answers the producers lose, and for how many seconds they are patient: an enqueue takes one question
+on Redis, and a dozen on PostgreSQL when it has to connect"""
+
 
 @contextmanager
 def proxied(place: Place, seed: int) -> Generator[tuple[Proxy, Place], None, None]:
@@ -93,14 +97,15 @@ async def _taken_by(trial: Trial, hand: Hand) -> str | None:
 
 async def answers_lost(place: Place, seed: int, *, long: bool) -> Finding:
     """Requests are carried out and their answers lost, for workers and producers; who was told nothing asks again."""
+    share, patience = HARSH[kind_of(place)]
     with proxied(place, seed) as (mild, there), proxied(place, seed) as (harsh, far):
         async with Trial(there, seed=seed, direct=place.url) as trial:
             await trial.ready(3)
             # With less patience than it takes to get through, so that some must ask again themselves.
-            async with _apps(hurried(far.url, 0.6), 4) as apps:
+            async with _apps(replace(far, url=hurried(far.url, patience)), 4) as apps:
                 strike(trial, "answers lost")
                 mild.lose_answers(0.04)
-                harsh.lose_answers(0.25)
+                harsh.lose_answers(share)
                 each = 150 if long else 12
                 asked = [_insistent(trial, app, f"{n}", each, place.control) for n, app in enumerate(apps)]
                 again, _ = await asyncio.gather(_sum(asked), trial.fill(1500 if long else 60, 0.05))
@@ -123,9 +128,9 @@ async def _sum(asked: Sequence[Awaitable[int]]) -> int:
 
 
 @asynccontextmanager
-async def _apps(url: str, n: int) -> AsyncGenerator[list[Windlass], None]:
+async def _apps(place: Place, n: int) -> AsyncGenerator[list[Windlass], None]:
     async with AsyncExitStack() as stack:
-        apps = [Windlass(url) for _ in range(n)]
+        apps = [Windlass(place.url, namespace=place.namespace) for _ in range(n)]
         for app in apps:
             await stack.enter_async_context(app)
         yield apps
@@ -181,14 +186,16 @@ async def _deafen(trial: Trial, proxy: Proxy, way: str) -> list[str]:
         await until(lambda: notices.healthy, 10)
         if not notices.healthy:
             return ["notices never worked: nothing was proved"]
-        before = [await _picked_up(trial) for _ in range(5)]
+        before = [await _picked_up(trial) for _ in range(3)]
         strike(trial, way)
         if way == "sieve":
             proxy.sieving = True
         else:
-            proxy.silence_marked()
-        watching = asyncio.create_task(_flagged(notices))
-        after = [await _picked_up(trial) for _ in range(4)]
+            # Questions about changes share their connections with all others on MongoDB.
+            proxy.silence_marked(standing=kind_of(trial.place) != "mongo")
+        # A mistake need not be waited out.
+        watching = asyncio.create_task(_flagged(notices, 1.0 if trial.place.control else FLAGGED_WITHIN))
+        after = [await _picked_up(trial) for _ in range(1 if trial.place.control else 4)]
         flagged = await watching
     missing: list[str] = []
     most = trial.pace.poll + 1
@@ -204,16 +211,16 @@ async def _deafen(trial: Trial, proxy: Proxy, way: str) -> list[str]:
 
 
 async def _picked_up(trial: Trial) -> float:
-    """Seconds from the enqueue of a job to its beginning."""
+    """Seconds from the acknowledgement of a job to its beginning."""
     await asyncio.sleep(trial.random.uniform(0.05, 0.2))  # so that it meets idle workers, at any point of their polls
-    asked = time.monotonic()
     job = await trial.enqueue("work", seconds=0.0)
+    asked = time.monotonic()
     await until(lambda: bool(trial.runs().get(job or "")), trial.pace.poll + 2)
     begun = trial.runs().get(job or "")
     return begun[0].begun - asked if begun else float("inf")
 
 
-async def _flagged(notices: Notices) -> float | None:
+async def _flagged(notices: Notices, within: float) -> float | None:
     """Seconds until a listener was said not to be healthy."""
     since = time.monotonic()
-    return time.monotonic() - since if await until(lambda: not notices.healthy, FLAGGED_WITHIN) else None
+    return time.monotonic() - since if await until(lambda: not notices.healthy, within) else None

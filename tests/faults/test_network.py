@@ -77,3 +77,29 @@ async def test_a_worker_that_is_cut_off_gives_its_jobs_up_before_others_begin_th
 async def test_a_worker_that_takes_silence_for_consent_is_caught(store: str, there: Place) -> None:
     finding = await ROWS["M6"].run(replace(there, control="never_fence"), SEEDS[store], long=False)
     assert finding.report.dup_in_lease, f"not caught: {finding.told()}"
+
+
+@own_server
+async def test_answers_that_are_lost_lose_and_double_no_job(store: str, there: Place, tell: Tell) -> None:
+    await passed("M7", there, SEEDS[store], tell)
+
+
+@pytest.mark.parametrize("store", ["redis"])
+async def test_a_producer_that_asks_anew_instead_of_again_is_caught(store: str, there: Place) -> None:
+    finding = await ROWS["M7"].run(replace(there, control="ask_anew"), SEEDS[store], long=False)
+    assert finding.report.unexpected, f"not caught: {finding.told()}"
+
+
+@pytest.mark.parametrize(("store", "seed"), [("mongo", 0), ("postgres", 1), ("redis", 1)])
+async def test_jobs_begin_by_polling_and_a_deaf_listener_is_flagged(
+    store: str, seed: int, there: Place, tell: Tell
+) -> None:
+    """An even seed silences the listener's connection, an odd one takes its notices alone."""
+    await passed("M8", there, seed, tell)
+
+
+@pytest.mark.parametrize("store", ["redis"])
+async def test_a_worker_that_waits_for_notices_is_caught(store: str, there: Place) -> None:
+    finding = await ROWS["M8"].run(replace(there, control="notify_only"), 0, long=False)
+    assert "a job was not begun within" in finding.told(), f"not caught: {finding.told()}"
+    assert finding.report.unfinished

@@ -113,10 +113,15 @@ class Proxy:
         self._silent = True
         self._do(self._silence_all())
 
-    def silence_marked(self) -> None:
-        """The same for connections whose last request had a mark, and from now on for each that carries one."""
+    def silence_marked(self, *, standing: bool = True) -> None:
+        """The same from now on for each connection that carries a mark.
+
+        `standing`: also for those whose last request had one. They may be used for something else next, where clients
+        have no connection of its own for what is marked.
+        """
         self._muting = True
-        self._do(self._silence_all(only_marked=True))
+        if standing:
+            self._do(self._silence_all(only_marked=True))
 
     def half_open(self) -> None:
         """Close what stands towards the server and let the clients believe that they are still connected."""
