@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import urlsplit
 
+from windlass.chaos.checker import check
 from windlass.chaos.faults import Finding
 from windlass.chaos.history import What
+from windlass.chaos.invariants import CLOCKS
 from windlass.chaos.place import Place
 from windlass.chaos.report import Report
 from windlass.chaos.trial import WORKLOAD, Trial
@@ -71,7 +74,7 @@ def slow_to_resume(report: Report) -> list[str]:
     return [f"a worker resumed after {slow:.2f} s, at most {RESUMED_WITHIN:g} are promised"] * (slow > RESUMED_WITHIN)
 
 
-async def found_by(name: str, trial: Trial, *proves: Callable[[Report], list[str]]) -> Finding:
+async def found_by(name: str, trial: Trial, *proves: Callable[[Report], list[str]], clocks: float = CLOCKS) -> Finding:
     """The end of a trial: its report, and what is missing in it."""
-    report = await trial.judged()
+    report = check(replace(await trial.evidence(), clocks=clocks))
     return Finding(fault=name, report=report, missing=tuple(told for prove in proves for told in prove(report)))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tests.faults import network, store_gone
+from tests.faults import network, store_gone, unique_race
 from windlass.chaos import faults
 from windlass.chaos.faults import Finding, Plan
 from windlass.chaos.place import Pace, Place
@@ -135,6 +135,14 @@ ROWS = {
             expect="no job run twice under a valid lease",
             run=planned("block", Plan(jobs=8, pace=Pace(lease=0.8)), replace(LONG, jobs=200, pace=Pace(lease=0.8))),
             controls=("client_clock",),
+        ),
+        Row(
+            number="M18",
+            what="64 clients on one unique key, a third rolling back where there are transactions, answers lost",
+            expect="one live holder at every moment; nothing said to be made that is not there",
+            run=unique_race.raced,
+            stores=SERVERS,
+            controls=("look_then_insert",),
         ),
     )
 }

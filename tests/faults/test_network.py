@@ -103,3 +103,17 @@ async def test_a_worker_that_waits_for_notices_is_caught(store: str, there: Plac
     finding = await ROWS["M8"].run(replace(there, control="notify_only"), 0, long=False)
     assert "a job was not begun within" in finding.told(), f"not caught: {finding.told()}"
     assert finding.report.unfinished
+
+
+@own_server
+async def test_a_unique_key_has_one_holder_whatever_is_rolled_back_or_lost(
+    store: str, there: Place, tell: Tell
+) -> None:
+    await passed("M18", there, SEEDS[store], tell)
+
+
+@pytest.mark.parametrize("store", ["redis"])
+async def test_a_store_that_looks_before_it_inserts_is_caught(store: str, there: Place) -> None:
+    finding = await ROWS["M18"].run(replace(there, control="look_then_insert"), SEEDS[store], long=False)
+    assert any(told.startswith("I6") for told in finding.report.violations), f"not caught: {finding.told()}"
+    assert "held the key at one moment" in finding.told()

@@ -42,6 +42,8 @@ class Evidence:
     histories: Mapping[str, Sequence[Entry]]
     shown: Mapping[tuple[str, Status], int] | None = None
     pace: Pace = field(default_factory=Pace)
+    clocks: float = CLOCKS
+    """seconds by which stamps may lie in each other where keys and limits are recounted over time"""
     operators: bool = False
     """whether somebody retried jobs by hand: else nobody may"""
 
@@ -288,10 +290,12 @@ def _over_time(evidence: Evidence) -> Iterator[str]:
             else:
                 held[line.key or "", line.limit] += _leases(history)
     yield from (
-        f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := invariants.crowded(some, 1))
+        f"I6 {n} live jobs of {key} at once"
+        for key, some in lives.items()
+        if (n := invariants.crowded(some, 1, evidence.clocks))
     )
     for (key, most), spans in held.items():
-        if n := invariants.crowded(spans, most):
+        if n := invariants.crowded(spans, most, evidence.clocks):
             yield f"I7 {n} of {key} were processing at once, limit {most}"
 
 
