@@ -90,6 +90,23 @@ async def test_a_silenced_connection_is_neither_served_nor_closed() -> None:
                 assert await ask(proxy) == b"ahoy\n"
 
 
+async def test_only_connections_with_a_marked_request_fall_silent() -> None:
+    async with Echo().serving() as port:
+        with Proxy("127.0.0.1", port, marks=(b"listen",)) as proxy:
+            async with connected(proxy) as (reader, writer):
+                writer.write(b"listen\n")
+                assert await reader.readline() == b"listen\n"
+                proxy.silence_marked()
+                writer.write(b"one\n")
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(reader.readline(), 0.2)
+                assert await ask(proxy) == b"ahoy\n"
+                with pytest.raises(TimeoutError):
+                    await ask(proxy, b"listen\n", within=0.2)
+                proxy.heal()
+                assert await ask(proxy, b"listen\n") == b"listen\n"
+
+
 async def test_a_half_open_connection_is_closed_for_the_server_alone() -> None:
     echo = Echo()
     async with echo.serving() as port:

@@ -27,6 +27,7 @@ from windlass.stores.contract import (
     Action,
     Created,
     Duplicate,
+    Extended,
     Filter,
     Fired,
     Firing,
@@ -165,6 +166,17 @@ class CountsNoCrashes(Jobs):
         )
 
 
+class TakesSilenceForConsent(Jobs):
+    """Believes that a lease was extended when the store did not say so: a worker that does not fence itself."""
+
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        try:
+            async with asyncio.timeout(lease.total_seconds() / 5):
+                return await self.real.extend(worker_id, leases, lease)
+        except (TimeoutError, StoreError):
+            return Extended(frozenset(), frozenset())
+
+
 class Deaf:
     """Notices that never arrive, from a notifier that says all is well."""
 
@@ -226,6 +238,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "count_no_crashes": CountsNoCrashes,
     "look_then_fire": Jobs,
     "acknowledge_anyway": AcknowledgesAnyway,
+    "never_fence": TakesSilenceForConsent,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tests.faults import network, store_gone, unique_race
 from tests.faults.disk import full_disk
 from tests.faults.herds import herds
 from tests.faults.one_file import crowded_file
@@ -22,6 +23,7 @@ from windlass.chaos.faults import Finding, Plan
 from windlass.chaos.place import Pace, Place
 
 EVERY = ("sqlite", "mongo", "postgres", "redis")
+SERVERS = ("mongo", "postgres", "redis")
 BROKEN = "tests.faults.app:app"
 
 
@@ -89,6 +91,45 @@ ROWS = {
             controls=("forget_hand_backs",),
         ),
         Row(
+            number="M4",
+            what="kill -9 of the store's server under load, and a start on the same data (Redis: appendfsync always)",
+            expect="lost 0; every worker resumes within 5 s of its first answer",
+            run=store_gone.killed,
+            stores=SERVERS,
+            controls=("acknowledged_too_early",),
+        ),
+        Row(
+            number="M5",
+            what="SIGSTOP of the store's server beyond the lease, 30 s at length",
+            expect="lost 0; every worker resumes within 5 s of SIGCONT",
+            run=store_gone.frozen,
+            stores=SERVERS,
+        ),
+        Row(
+            number="M6",
+            what="a worker cut off from the store without a word, while others go on",
+            expect="it gives its jobs up before their leases end; lost 0",
+            run=network.cut_off,
+            stores=SERVERS,
+            controls=("never_fence",),
+        ),
+        Row(
+            number="M7",
+            what="requests carried out whose answers are lost, for workers and producers",
+            expect="lost 0; no job twice, for producers that ask again idempotently",
+            run=network.answers_lost,
+            stores=SERVERS,
+            controls=("ask_anew",),
+        ),
+        Row(
+            number="M8",
+            what="a listener's connection falls silent; or its notices alone are lost",
+            expect="jobs begin within poll + 1 s; flagged within 15 s",
+            run=network.deaf,
+            stores=SERVERS,
+            controls=("notify_only",),
+        ),
+        Row(
             number="M16",
             what="a job that kills its worker: kill, segmentation fault, memory",
             expect="at most 3 crashes; the 9 innocents beside it succeed",
@@ -101,6 +142,14 @@ ROWS = {
             expect="no job run twice under a valid lease",
             run=planned("block", Plan(jobs=8, pace=Pace(lease=0.8)), replace(LONG, jobs=200, pace=Pace(lease=0.8))),
             controls=("client_clock",),
+        ),
+        Row(
+            number="M18",
+            what="64 clients on one unique key, a third rolling back where there are transactions, answers lost",
+            expect="one live holder at every moment; nothing said to be made that is not there",
+            run=unique_race.raced,
+            stores=SERVERS,
+            controls=("look_then_insert",),
         ),
     )
 }

@@ -45,10 +45,10 @@ class OneServer(ABC):
         [node] = self.server.nodes
         return node
 
-    async def kill(self) -> None:
+    async def kill(self, down: float = DOWN) -> None:
         """`kill -9`, and started again on the same data and port after a while."""
         await asyncio.to_thread(self.node.kill)
-        await asyncio.sleep(DOWN)
+        await asyncio.sleep(down)
         await asyncio.to_thread(self.start)
 
     def start(self) -> None:
@@ -57,14 +57,14 @@ class OneServer(ABC):
             self.node.kill()  # forgets the old process
             self.node.start()
 
-    async def freeze(self) -> None:
+    async def freeze(self, seconds: float = FREEZE) -> None:
         """Every process of the server stands still; its sockets stay open, and take what is sent."""
         leader = psutil.Process(self.node.pid)
         leader.send_signal(signal.SIGSTOP)  # first, so that it starts no other
         self._frozen = [leader, *leader.children(recursive=True)]
         for process in self._frozen[1:]:
             process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(FREEZE)
+        await asyncio.sleep(seconds)
         self.thaw()
 
     def thaw(self) -> None:

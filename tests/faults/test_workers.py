@@ -82,7 +82,10 @@ TRIES = 3
 """a mistake that needs two at one moment may stay hidden once: as many seeds are tried"""
 
 
-@pytest.mark.parametrize(("number", "control"), [(row.number, one) for row in ROWS.values() for one in row.controls])
+@pytest.mark.parametrize(
+    ("number", "control"),
+    [(row.number, one) for row in ROWS.values() if "sqlite" in row.stores for one in row.controls],
+)
 async def test_a_store_that_is_wrong_on_purpose_is_caught(control_spot: Place, number: str, control: str) -> None:
     told: list[str] = []
     for seed in range(1, TRIES + 1):

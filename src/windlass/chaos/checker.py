@@ -42,6 +42,8 @@ class Evidence:
     histories: Mapping[str, Sequence[Entry]]
     shown: Mapping[tuple[str, Status], int] | None = None
     pace: Pace = field(default_factory=Pace)
+    clocks: float = CLOCKS
+    """seconds by which stamps may lie in each other where keys and limits are recounted over time"""
     operators: bool = False
     """whether somebody retried jobs by hand: else nobody may"""
 
@@ -292,9 +294,10 @@ def _over_time(evidence: Evidence) -> Iterator[str]:
                 held[line.key or "", line.limit] += _holding(evidence, job)
             elif job.id in since:
                 lives[line.key or ""].append((since[job.id], _last(evidence, job)))
-    yield from (f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := crowded(some, 1)))
+    clocks = evidence.clocks
+    yield from (f"I6 {n} live jobs of {key} at once" for key, some in lives.items() if (n := crowded(some, 1, clocks)))
     for (key, most), spans in held.items():
-        if n := crowded(spans, most):
+        if n := crowded(spans, most, clocks):
             yield f"I7 {n} of {key} were processing at once, limit {most}"
 
 

@@ -124,10 +124,10 @@ def of_counts(jobs: Sequence[Job], shown: Mapping[tuple[str, Status], int]) -> I
         yield f"I12 shown {told}, counted {dict(counted)}"
 
 
-def crowded(spans: Sequence[tuple[float, float]], most: int) -> int:
+def crowded(spans: Sequence[tuple[float, float]], most: int, clocks: float = CLOCKS) -> int:
     """How many spans lie over one another at the worst moment, if more than `most`; else 0."""
     # Each begins a little later here than it says, so that stamps of neighbouring writes do not count as overlap.
-    long = [(begin + CLOCKS, end) for begin, end in spans if end - begin > CLOCKS]
+    long = [(begin + clocks, end) for begin, end in spans if end - begin > clocks]
     marks = sorted([(begin, 1) for begin, _ in long] + [(end, -1) for _, end in long])
     worst = now = 0
     for _, step in marks:

@@ -42,15 +42,28 @@ class _Connection:
     """answers are swallowed from now on"""
     silent: bool = False
     """nothing passes either way any more, and nothing is closed"""
+    marked: bool = False
+    """its last request had one of the proxy's marks"""
     tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
 
 class Proxy:
-    """Stands between clients and one server; whole until told otherwise."""
+    """Stands between clients and one server; whole until told otherwise.
 
-    def __init__(self, host: str, port: int, *, seed: int = 0, sieve: Callable[[], Sieve] | None = None) -> None:
+    `marks` are words in requests by which one kind of traffic is told from the rest.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        seed: int = 0,
+        sieve: Callable[[], Sieve] | None = None,
+        marks: tuple[bytes, ...] = (),
+    ) -> None:
         self._target = (host, port)
-        self._sieve = sieve
+        self._sieve, self._marks = sieve, marks
         self._chance = random.Random(seed)  # faults are to be repeatable, not secret
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="windlass-chaos-proxy", daemon=True)
@@ -59,7 +72,7 @@ class Proxy:
         self._delay = 0.0
         self._loss = 0.0
         self._refusing = False
-        self._silent = False
+        self._silent = self._muting = False
         self.sieving = False
         """whether what the sieve finds is taken out"""
         self.port = 0
@@ -100,6 +113,16 @@ class Proxy:
         self._silent = True
         self._do(self._silence_all())
 
+    def silence_marked(self, *, standing: bool = True) -> None:
+        """The same from now on for each connection that carries a mark.
+
+        `standing`: also for those whose last request had one. They may be used for something else next, where clients
+        have no connection of its own for what is marked.
+        """
+        self._muting = True
+        if standing:
+            self._do(self._silence_all(only_marked=True))
+
     def half_open(self) -> None:
         """Close what stands towards the server and let the clients believe that they are still connected."""
         self._do(self._half_open())
@@ -116,7 +139,7 @@ class Proxy:
     def heal(self) -> None:
         """Pass everything again. Connections that were silenced are reset, as those of a mended cable soon are."""
         self._delay = self._loss = 0.0
-        self._refusing = self._silent = self.sieving = False
+        self._refusing = self._silent = self._muting = self.sieving = False
         self._do(self._reset(only_silent=True))
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -157,6 +180,8 @@ class Proxy:
     async def _carry_requests(self, one: _Connection, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(_CHUNK):
+                one.marked = any(mark in data for mark in self._marks)
+                one.silent = one.silent or (one.marked and self._muting)
                 await self._hold(one)
                 if not one.deaf and self._loss and self._chance.random() < self._loss:
                     one.deaf = True
@@ -184,9 +209,9 @@ class Proxy:
         if one.silent:
             await asyncio.Event().wait()  # until the connection is dropped
 
-    async def _silence_all(self) -> None:
+    async def _silence_all(self, *, only_marked: bool = False) -> None:
         for one in self._connections:
-            one.silent = True
+            one.silent = one.silent or one.marked or not only_marked
 
     async def _half_open(self) -> None:
         for one in self._connections:

@@ -208,6 +208,7 @@ class _Claim:
 
     async def _take(self, now: datetime) -> int:
         """Lease what was picked; returns how many of them rivals took or barred."""
+        now = max(now, await self._link.now())  # not before those ended whose slots and keys were found free
         rated = any("rate_key" in doc for doc in self._picked)
         if rated:
             now = await self._book()

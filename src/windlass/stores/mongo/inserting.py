@@ -69,7 +69,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
         turns = await taken(link, drafts, now)
-        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, documents(some, now, extra, turns)))
+        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, some, now, extra, turns))
         made = {job_id for part in parts for job_id in part}
         extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
@@ -158,15 +158,24 @@ async def _turn(link: Link, queue: str) -> AsyncGenerator[None, None]:
         await queues.update_one({"_id": queue, "turn.of": mine}, {"$unset": {"turn": ""}})
 
 
-async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
+async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None, turns: Turns) -> set[str]:
     """The ids of those that are in the store now; the others met somebody's key."""
-    # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
-    sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
-    wake = link.news()
-    for doc in sure[-1:] or docs:
-        doc["wake"] = wake
+    wake, again = link.news(), False
+    docs: list[Doc] = []
+
+    async def write() -> None:
+        # A key that was held at the first try may be free at the next: the job is born then, and not before.
+        nonlocal docs, again
+        docs = documents(drafts, max(now, await link.now()) if again else now, extra, turns)
+        again = True
+        # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
+        sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
+        for doc in sure[-1:] or docs:
+            doc["wake"] = wake
+        await link.jobs.insert_many(docs, ordered=False)
+
     try:
-        await link.surely(lambda: link.jobs.insert_many(docs, ordered=False))
+        await link.surely(write)
     except BulkWriteError as error:
         errors: list[Doc] = error.details["writeErrors"]
         if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
@@ -180,6 +189,7 @@ async def _insert_many(link: Link, docs: list[Doc]) -> set[str]:
 async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:
     # Whoever held a key may end between the look and the write: look again until it is decided.
     while True:
+        now = max(now, await link.now())  # it is born after whoever held its key has ended
         asking = deciding(draft, now, depths, extra, turns)
         try:
             verdict = await _answered(link, asking)

@@ -1,8 +1,9 @@
 """Wake-ups on Redis: scripts publish to one channel, which a connection of its own listens to.
 
 A notice carries nothing. The listener never gives up: after any fault it wakes everybody once, because something may
-have been missed, and connects anew with a capped pause. From time to time it asks for a sign of life; without one, push
-is not healthy and polling takes over.
+have been missed, and connects anew with a capped pause. At first, and whenever it has heard nothing for a while, it
+publishes a word to itself: if that does not come back, push is not healthy and polling takes over. An answer to a ping
+would not do: it shows that the connection lives, not that notices pass.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
-_QUIET = 10.0  # seconds without a word after which a sign of life is asked for
-_HEARD = 3.0  # seconds in which one has to come
+_QUIET = 10.0  # seconds without a notice after which one is sent to oneself
+_HEARD = 2.0  # seconds in which it has to be sent, and as many in which it has to come back
+_PROBE = "?"
 _GATHER = 0.002  # seconds: what comes so soon after a wake-up is told together
 _FAULTS = (RedisError, OSError, WindlassError)
 
@@ -101,7 +103,7 @@ class RedisNotices(Room):
         if self.link.nodes.clustered:
             await self.link.locate()  # every node tells what is published on any; this one answers
         client = self.link.connect()
-        channel = client.pubsub()
+        channel = client.pubsub(ignore_subscribe_messages=True)  # None comes in their place, and so the first probe
         worked = False
         try:
             async with asyncio.timeout(self.link.place.timeout):
@@ -109,20 +111,26 @@ class RedisNotices(Room):
             while self._wanted():
                 message = await channel.get_message(timeout=_QUIET)
                 if message is None:
-                    await channel.ping()
-                    message = await channel.get_message(timeout=_HEARD)
+                    message = await self._probe(channel)
                     if message is None:
                         return worked
                 if not worked:
                     self._healthy = worked = True
                     self._ring()
-                elif message["type"] == "message":
+                elif message["data"] != _PROBE.encode():  # another's, which is as good as our own, but no news
                     self._ring_soon()
             return worked
         finally:
             self._healthy = False
             await channel.aclose()
             await client.aclose()
+
+    async def _probe(self, channel: Any) -> Any:
+        """The notice that came after one was sent to oneself; None if none did."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HEARD):
+                await self.link.command("PUBLISH", self.link.key("notices"), _PROBE)
+        return await channel.get_message(timeout=_HEARD)
 
     def _ring_soon(self) -> None:
         """Ring at once, and for all that comes in the next moment together at its end."""
