@@ -82,9 +82,9 @@ async def _failing(place: Place, *, long: bool) -> tuple[float, int]:
 async def _losing(place: Place, *, long: bool) -> float:
     """Workers that lose their server together, and the flow of their connections while it is away.
 
-    Where it was, somebody listens who counts connections and closes each at once. Counting begins when the waits between
-    two tries have grown to the longest. SQLite has nothing to lose, and MongoDB's driver looks for its server at fixed
-    times by itself, whatever the workers do, so that only that would be measured.
+    Where it was, somebody listens who counts connections and closes each at once. Counting begins when the waits
+    between two tries have grown to the longest. SQLite has nothing to lose, and MongoDB's driver looks for its server
+    at fixed times by itself, whatever the workers do, so that only that would be measured.
     """
     if kind(place) not in ("postgres", "redis"):
         return 0.0
