@@ -31,7 +31,7 @@ MARKS = {
 """what the connection of a listener is told by"""
 SIEVES: dict[str, Callable[[], Sieve]] = {"postgres": PostgresNotices, "redis": RedisMessages}
 
-HARSH = {"postgres": (0.06, 0.2), "mongo": (0.1, 1.0), "redis": (0.5, 0.1)}
+HARSH = {"postgres": (0.06, 0.2), "mongo": (0.3, 1.0), "redis": (0.5, 0.1)}
 """which share of answers the producers lose, and for how many seconds they are patient: an enqueue takes one question
 on Redis, and a dozen on PostgreSQL when it has to connect"""
 
