@@ -21,7 +21,7 @@ from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
 from windlass.chaos.trial import Trial
 
-_LOAD = 60
+_LOAD = 40
 """jobs acknowledged before each fault"""
 
 
@@ -112,5 +112,5 @@ async def killed(place: Place, seed: int, *, long: bool) -> Finding:
 
 async def frozen(place: Place, seed: int, *, long: bool) -> Finding:
     """SIGSTOP of all its processes for longer than a lease: sockets stay open and take what is sent."""
-    seconds = 30.0 if long else 4.0
+    seconds = 30.0 if long else 3.0
     return await _under_load("server frozen", place, seed, 2 if long else 1, lambda faults: faults.freeze(seconds))

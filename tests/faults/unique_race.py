@@ -34,7 +34,7 @@ _LOSS = 0.02
 _LIFE = 0.3
 """seconds that a job holds the key"""
 _STEP = 0.2
-_CLOCKS = {"mongo": 1.0}
+_CLOCKS = {"mongo": float("inf")}
 """On MongoDB a client stamps what it is about to write, and its driver may write it again after a lost answer, in
 half a second or so: there, what was seen counts, and not the stamps."""
 _FAULTS = (StoreError, asyncpg.PostgresError, asyncpg.InterfaceError, PyMongoError, OSError)
@@ -71,6 +71,18 @@ class Race:
         """Until the moment when the others begin, too; some of the time a little later."""
         now = asyncio.get_running_loop().time()
         await asyncio.sleep(_STEP - now % _STEP + max(0.0, self.trial.random.uniform(-0.1, 0.1)))
+
+    @asynccontextmanager
+    async def held(self, app: Windlass) -> AsyncGenerator[None, None]:
+        """While inside, a transaction has the key that then rolls back; where there are none, nothing."""
+        if kind_of(self.place) not in TRANSACTIONS:
+            yield
+            return
+        async with TRANSACTIONS[kind_of(self.place)](self.place.url) as transaction:
+            handle = await app.enqueue("keyed", _payload("race-rolled-back"), tx=transaction.tx)
+            yield
+            await transaction.rollback()
+            self.rolled_back += handle.created
 
     async def watch(self) -> None:
         """Count who holds the key, past the proxy and for as long as this is let run."""
@@ -170,11 +182,14 @@ async def raced(place: Place, seed: int, *, long: bool) -> Finding:
                 apps = [application(there) for _ in range(CLIENTS // _EACH)]
                 for app in apps:
                     await stack.enter_async_context(app)
-                strike(trial, "race")
-                proxy.lose_answers(_LOSS)
                 times = 60 if long else 6
                 watching = asyncio.create_task(race.watch())
-                await asyncio.gather(*(race.run(apps[n % len(apps)], n, times) for n in range(CLIENTS)))
+                async with race.held(apps[0]):
+                    strike(trial, "race")
+                    clients = [asyncio.create_task(race.run(apps[n % len(apps)], n, times)) for n in range(CLIENTS)]
+                    await asyncio.sleep(_STEP * 2)
+                proxy.lose_answers(_LOSS)
+                await asyncio.gather(*clients)
                 watching.cancel()
                 await asyncio.wait([watching])
                 proxy.heal()

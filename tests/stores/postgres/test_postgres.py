@@ -15,7 +15,7 @@ import pytest
 
 from tests.contract.invariants import check
 from tests.contract.places import PostgresPlace
-from tests.contract.steps import BOOM, DONE, finish, put, start, status, told
+from tests.contract.steps import BOOM, DONE, expired, finish, get, last_entry, put, settle, start, status, told
 from tests.docs.pages import ROOT
 from tests.support.drafts import LONG, draft, want
 from tests.support.until import until
@@ -272,3 +272,13 @@ async def test_health_tells_the_age_of_the_oldest_snapshot(store: PostgresStore,
             return ((await store.health())["oldest_snapshot_seconds"] or 0) >= 1
 
         await until(aged, "the open transaction to be a second old")
+
+
+async def test_what_waited_for_a_refusal_is_told_after_it(store: PostgresStore) -> None:
+    """A statement reads the clock, then waits for the row: it goes by what the row was last told."""
+    late = await expired(store)
+    await store.jobs.rescue(10)
+    assert await settle(store, late) is Verdict.STALE
+    refused = await last_entry(store, late.id)
+    assert refused.happened is Happened.REFUSED
+    assert (await get(store, late.id)).updated_at == refused.at

@@ -272,7 +272,8 @@ def _line(one: Transition) -> str:
 
 FOUND = "SELECT id, status, lease_token FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE"
 REFUSED = f"""
-WITH {CLOCK} UPDATE windlass_jobs AS j SET {append("$2::text")} FROM clock AS c WHERE j.id = $1::text
+WITH {CLOCK} UPDATE windlass_jobs AS j SET updated_at = {AT}, {append("$2::text")} FROM clock AS c
+WHERE j.id = $1::text
 """  # noqa: S608  # made of constants
 
 
