@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from windlass import settings as reading
@@ -11,7 +12,6 @@ from windlass.blocking import Door
 from windlass.client import flows
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
-from windlass.client.dead_letters import DeadLettersRoom
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.options import Asked, lay_over
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.flows import Bound, Group
     from windlass.client.handle import Handle
     from windlass.core.ageing import Ageing
@@ -92,11 +93,17 @@ class Windlass:
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
         self.client = Client(self.store, self.registry, self.hub, self.defaults)
         self.jobs = JobsRoom(self.client)
-        self.dead_letters = DeadLettersRoom(self.client, self.jobs)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None
         self._opening = threading.Lock()
+
+    @cached_property
+    def dead_letters(self) -> DeadLettersRoom:
+        """Failed jobs: look at them by fingerprint, replay or discard them."""
+        from windlass.client.dead_letters import DeadLettersRoom  # only who asks for them loads them
+
+        return DeadLettersRoom(self.client, self.jobs)
 
     async def __aenter__(self) -> Self:
         await self.client.open()
