@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.contract.places import Place
 from tests.contract.steps import HOUR, cancel, get, put, told
 from tests.support.drafts import draft, want
 from windlass.core.draft import Draft
+from windlass.core.errors import TransactionRefused
 from windlass.core.history import Happened
 from windlass.stores.contract import Store
 
@@ -83,10 +86,13 @@ async def test_a_delayed_job_takes_its_place_by_its_time(store: Store) -> None:
 
 
 async def test_turns_are_taken_inside_a_callers_transaction_too(store: Store, place: Place) -> None:
-    if not store.capabilities.transactions:
-        return
     await put(store, *[of("a") for _ in range(3)])
     async with place.transaction() as transaction:
+        if not store.capabilities.transactions:
+            with pytest.raises(TransactionRefused):
+                await store.jobs.insert([of("b")], transaction.tx)
+            assert await order(store) == "aaa"
+            return
         await store.jobs.insert([of("b")], transaction.tx)
         await transaction.commit()
     assert await order(store) == "abaa"

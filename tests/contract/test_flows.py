@@ -26,6 +26,7 @@ from tests.contract.steps import (
 )
 from tests.support.drafts import draft, new_id, want
 from windlass.core.draft import Draft
+from windlass.core.errors import TransactionRefused
 from windlass.core.history import Happened
 from windlass.core.outcome import Cancelled, Outcome
 from windlass.core.status import Status
@@ -247,11 +248,14 @@ async def test_an_awaited_job_that_is_scheduled_keeps_the_other_waiting(store: S
 
 
 async def test_a_flow_is_enqueued_inside_a_callers_transaction(store: Store, place: Place) -> None:
-    if not store.capabilities.transactions:
-        return
     last = then()
     first = draft(next_id=last.id)
     async with place.transaction() as transaction:
+        if not store.capabilities.transactions:
+            with pytest.raises(TransactionRefused):
+                await store.jobs.insert([last, first], transaction.tx)
+            assert await everything(store) == []
+            return
         await store.jobs.insert([last, first], transaction.tx)
         await transaction.rollback()
     assert await everything(store) == []

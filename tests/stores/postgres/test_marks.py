@@ -11,7 +11,7 @@ import pytest
 from tests.contract.places import PostgresPlace
 from tests.contract.steps import RELEASED, put, settle
 from tests.support.drafts import draft, want
-from windlass.stores.postgres.claiming import Marks
+from windlass.stores.postgres.marks import Marks
 from windlass.stores.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.timeout(60)
