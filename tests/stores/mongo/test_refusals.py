@@ -50,9 +50,7 @@ def server() -> Iterator[Server]:
 def guarded() -> Iterator[Server]:
     """A server that asks who is there: root, a writer and a reader, all with the password s3cret."""
     if os.environ.get("WINDLASS_TEST_MONGO_URL") and not os.environ.get("WINDLASS_TEST_MONGO_BIN"):
-        pytest.skip(
-            "only with WINDLASS_TEST_MONGO_URL: a borrowed server has no users of ours, so a mongod of its own is needed"
-        )
+        pytest.skip("a borrowed server (WINDLASS_TEST_MONGO_URL) has no users of ours")
     mongod, home, [port] = program("mongo", "mongod"), new_home("mongo"), free_ports(1)
     (home / "key").write_text("a key that members share between themselves".replace(" ", ""))
     (home / "key").chmod(0o600)
