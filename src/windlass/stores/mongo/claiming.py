@@ -20,7 +20,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.mongo.connection import DUPLICATE_KEY, QUICK, UPDATES, in_parts
+from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, UPDATES, in_parts
 from windlass.stores.mongo.rates import Rates
 from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
@@ -265,7 +265,7 @@ class _Claim:
                 return await self._link.update_many(*writes[0]), {}
             except DuplicateKeyError as error:
                 return 0, {0: _gate(dict(error.details or {}))}
-        many = [UpdateMany(*one) for one in writes]
+        many = [UpdateMany(*one, hint=BY_ID) for one in writes]
         try:
             result = await self._link.surely(lambda: self._link.jobs.bulk_write(many, ordered=False))
         except BulkWriteError as error:

@@ -47,6 +47,8 @@ DUPLICATE_KEY = 11000
 UPDATES = 125
 INSERTS = 250
 """how many jobs go into one command; these measured best"""
+BY_ID = "_id_"
+"""the index for writes that name their jobs: without it the server tries that of the status as well, each time"""
 _SILENT_MS = 3000
 _HEARTBEAT_MS = 1000
 _OPEN_FOR = 1.0  # seconds after which a largest depth that another process set is obeyed
@@ -277,8 +279,8 @@ class Link:
         await self.surely(lambda: self.collection("meta").update_one({"_id": ""}, {"$set": {"n": 0}}))
 
     async def update_many(self, found: Doc, update: Doc | list[Doc]) -> int:
-        """Change all jobs that match, surely; returns how many the last try changed."""
-        done = (await self.surely(lambda: self.jobs.update_many(found, update))).modified_count
+        """Change all of the jobs named by their ids that match, surely; returns how many the last try changed."""
+        done = (await self.surely(lambda: self.jobs.update_many(found, update, hint=BY_ID))).modified_count
         self.written += done
         return done
 

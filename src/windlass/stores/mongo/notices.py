@@ -29,6 +29,7 @@ _GATHER = 0.002  # seconds: what comes so soon after a wake-up is told together
 
 _PER_CHANGE = 0.0003  # seconds not followed for each job changed here meanwhile
 _LONGEST_BREAK = 0.25
+_MANY = 100  # jobs changed here between two looks: more is not read in the log any more, but passed over
 
 _UPDATED = "updateDescription.updatedFields.wake"
 _GONE = ("drop", "rename", "dropDatabase", "invalidate")
@@ -116,21 +117,24 @@ class MongoNotices(Room):
         news = {"_id": 1, "operationType": 1, "wake": {"$ifNull": ["$fullDocument.wake", f"${_UPDATED}"]}}
         stages: list[Doc] = [{"$match": worth_waking(self.link)}, {"$project": news}]
         database = self.link.client[self.link.place.database]
-        async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
-            self._healthy = True
-            self.tell()
-            while stream.alive and self._wanted():
-                # Following costs the server a wake-up per change in its log, ours among them: a store that writes much
-                # finds by itself what there is to do, and follows only now and then.
-                await asyncio.sleep(min(self.link.written * _PER_CHANGE, _LONGEST_BREAK))
-                self.link.written = 0
-                change = await stream.try_next()
-                if change is None:
-                    continue
-                if change["operationType"] in _GONE:
-                    return
-                if not change["wake"].startswith(known):  # what this store did it has told already
-                    self._tell_soon()
+        while self._wanted():
+            # Following costs the server a wake-up per change in its log, ours among them: a store that writes much
+            # finds by itself what there is to do, and follows only now and then, from where the log is by then.
+            await self._rest()
+            async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
+                self._healthy = True
+                self.tell()  # what was changed before it was open, a poll finds
+                while self._wanted() and self.link.written < _MANY:
+                    await self._rest()
+                    change = await stream.try_next()
+                    if not stream.alive or (change is not None and change["operationType"] in _GONE):
+                        return
+                    if change is not None and not change["wake"].startswith(known):
+                        self._tell_soon()  # what this store did it has told already
+
+    async def _rest(self) -> None:
+        rest, self.link.written = self.link.written * _PER_CHANGE, 0
+        await asyncio.sleep(min(rest, _LONGEST_BREAK))
 
     def _wanted(self) -> bool:
         # The driver may swallow a cancellation that meets an answer on its way: being asked to end is not enough.

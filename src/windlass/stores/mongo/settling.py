@@ -17,7 +17,7 @@ from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
-from windlass.stores.mongo.connection import AT_ONCE, UPDATES, in_parts
+from windlass.stores.mongo.connection import AT_ONCE, BY_ID, UPDATES, in_parts
 from windlass.stores.mongo.records import (
     STATUSES,
     as_ms,
@@ -195,7 +195,7 @@ async def _write_part(link: Link, told: Sequence[Pair], now: datetime, over: dat
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.
     writes.append(_update([told[-1]], now, mark, over, wake))
-    many = [UpdateMany(*one) for one in writes]
+    many = [UpdateMany(*one, hint=BY_ID) for one in writes]
     done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
     link.written += done
     if done == len(told):
