@@ -44,6 +44,8 @@ class Row:
     stores: tuple[str, ...] = EVERY
     controls: tuple[str, ...] = ()
     """the mistakes that must be caught, each by the name it has in `broken.py`"""
+    long_only: bool = False
+    """takes too long for a test: `script/faults` alone runs it"""
 
 
 def planned(fault: str, short: Plan, long: Plan, change: Callable[[Plan, int], Plan] | None = None) -> Run:
