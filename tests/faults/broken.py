@@ -177,6 +177,21 @@ class TakesSilenceForConsent(Jobs):
             return Extended(frozenset(), frozenset())
 
 
+class GivesUp(Jobs):
+    """Claims no more once the store has failed it."""
+
+    failed = False
+
+    async def claim(self, want: Want) -> list[Job]:
+        if self.failed:
+            return []
+        try:
+            return await self.real.claim(want)
+        except StoreError:
+            self.failed = True
+            raise
+
+
 class Deaf:
     """Notices that never arrive, from a notifier that says all is well."""
 
@@ -239,6 +254,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "look_then_fire": Jobs,
     "acknowledge_anyway": AcknowledgesAnyway,
     "never_fence": TakesSilenceForConsent,
+    "give_up": GivesUp,
 }
 
 

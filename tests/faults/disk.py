@@ -22,18 +22,18 @@ from typing import Any
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
-from tests.faults.own_server import kind, own_server
+from tests.faults.judging import kind_of, spec_of
+from tests.faults.own_server import own_server
 from tests.support.processes import Server, give
 from windlass.chaos.faults import Finding
 from windlass.chaos.history import What
 from windlass.chaos.place import Place
-from windlass.chaos.trial import WORKLOAD, Trial
+from windlass.chaos.trial import Trial
 from windlass.chaos.waiting import until
 
 SIZES = {"sqlite": 16, "redis": 32, "postgres": 160, "mongo": 512}
 """MiB"""
 BALLAST = "ballast"
-BROKEN = "tests.faults.app:app"
 TYPED = ("StoreUnavailable", "StoreError")
 
 
@@ -79,7 +79,7 @@ def free(at: Path) -> None:
 
 async def full_disk(place: Place, seed: int, *, long: bool) -> Finding:
     """Fill the disk under load, wait until an enqueue is refused, free it, and go on."""
-    if kind(place) == "sqlite":
+    if kind_of(place) == "sqlite":
         place.folder.mkdir(parents=True, exist_ok=True)
         disk = place.folder / "disk"
         disk.mkdir()
@@ -89,7 +89,7 @@ async def full_disk(place: Place, seed: int, *, long: bool) -> Finding:
     with own_server(place) as (server, own):
         [node] = server.nodes
         await asyncio.to_thread(node.stop)
-        with small_disk(node.data, SIZES[kind(place)]):
+        with small_disk(node.data, SIZES[kind_of(place)]):
             try:
                 await asyncio.to_thread(server.restart)
                 return await _filled(own, seed, node.data, server, long=long)
@@ -99,13 +99,13 @@ async def full_disk(place: Place, seed: int, *, long: bool) -> Finding:
 
 async def _filled(place: Place, seed: int, disk: Path, server: Server | None, *, long: bool) -> Finding:
     missing: list[str] = []
-    async with Trial(place, spec=BROKEN if place.control else WORKLOAD, seed=seed) as trial:
+    async with Trial(place, spec=spec_of(place), seed=seed) as trial:
         await trial.ready(2)
         for _ in range(4 if long else 1):
             await trial.fill(200 if long else 20, 0.05)
             trial.fault("disk")
             fill(disk)
-            if kind(place) == "mongo":
+            if kind_of(place) == "mongo":
                 await asyncio.to_thread(_checkpoint, place.url)
             async with trial.producing(0.05, producers=2, pause=0.02):
                 if not await until(lambda: bool(_refused(trial)), 3 if place.control else 30):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 
-from tests.faults.own_server import kind, own_server
+from tests.faults.judging import kind_of
+from tests.faults.own_server import own_server
 from tests.support.processes import HOST
 from windlass import Ctx, Retry, StoreError, Windlass
 from windlass.chaos.faults import Finding
@@ -43,10 +43,10 @@ async def herds(place: Place, seed: int, *, long: bool) -> Finding:
     random.seed(seed)  # the workers' own chance, which is Python's
     failing, starts = await _failing(place, long=long)
     lost = await _losing(place, long=long)
-    sys.stdout.write(f"M20 {kind(place)}: {starts} starts, peak/mean {failing:.2f}; store lost, peak/mean {lost:.2f}\n")
+    figures = f"peak/mean of retries {failing:.2f}" + (f", of reconnects {lost:.2f}" if lost else "")
     missing = [f"peak/mean of retries is {failing:.2f}, at most {MOST} is promised"] if failing > MOST else []
     missing += [f"peak/mean of reconnects is {lost:.2f}, at most {MOST} is promised"] if lost > MOST else []
-    return Finding(fault="herds", report=Report(acknowledged=starts), missing=tuple(missing))
+    return Finding(fault="herds", report=Report(acknowledged=starts), missing=tuple(missing), figures=figures)
 
 
 async def _failing(place: Place, *, long: bool) -> tuple[float, int]:
@@ -86,7 +86,7 @@ async def _losing(place: Place, *, long: bool) -> float:
     between two tries have grown to the longest. SQLite has nothing to lose, and MongoDB's driver looks for its server
     at fixed times by itself, whatever the workers do, so that only that would be measured.
     """
-    if kind(place) not in ("postgres", "redis"):
+    if kind_of(place) not in ("postgres", "redis"):
         return 0.0
     tried: list[float] = []
 

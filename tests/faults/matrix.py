@@ -1,20 +1,21 @@
 """The fault matrix: every trial under its number in the reliability contract, short for tests, long for the table.
 
 To add one, add an entry: its number, what is done, the stores it applies to, a function from a place and a seed to a
-finding, and the controls that must not pass it.
+finding, and the controls that must not pass it, each with words by one of which it must be found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tests.faults import network, store_gone, unique_race
 from tests.faults.disk import full_disk
 from tests.faults.herds import herds
+from tests.faults.judging import spec_of
 from tests.faults.one_file import crowded_file
-from tests.faults.proof import proven_by
+from tests.faults.proof import ProvenBy
 from tests.faults.ticks import ticks
 from tests.faults.versions import rolling
 from tests.faults.wrong_clocks import clocks
@@ -24,7 +25,6 @@ from windlass.chaos.place import Pace, Place
 
 EVERY = ("sqlite", "mongo", "postgres", "redis")
 SERVERS = ("mongo", "postgres", "redis")
-BROKEN = "tests.faults.app:app"
 
 
 class Run(Protocol):
@@ -42,10 +42,24 @@ class Row:
     expect: str
     run: Run
     stores: tuple[str, ...] = EVERY
-    controls: tuple[str, ...] = ()
-    """the mistakes that must be caught, each by the name it has in `broken.py`"""
+    controls: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """the mistakes that must be caught, most by the name they have in `broken.py`, and what finds them"""
+    control_stores: tuple[str, ...] = ()
+    """where they can be made, if not on all of the row's stores"""
     long_only: bool = False
     """takes too long for a test: `script/faults` alone runs it"""
+    seeds: int | None = None
+    """how many of a long run's seeds it is tried with, if a trial takes minutes"""
+
+    @property
+    def mistaken_stores(self) -> tuple[str, ...]:
+        """Where its mistakes are made."""
+        return self.control_stores or self.stores
+
+    @property
+    def proof(self) -> ProvenBy | None:
+        """The tests that prove it, if others do."""
+        return self.run if isinstance(self.run, ProvenBy) else None
 
 
 def planned(fault: str, short: Plan, long: Plan, change: Callable[[Plan, int], Plan] | None = None) -> Run:
@@ -55,7 +69,7 @@ def planned(fault: str, short: Plan, long: Plan, change: Callable[[Plan, int], P
         plan = sizes[long] if change is None else change(sizes[long], seed)
         if place.control:
             # A mistake need not be waited out: what it leaves undone is part of what is found.
-            plan = replace(plan, spec=BROKEN, within=20 if fault == "poison" else 4)
+            plan = replace(plan, spec=spec_of(place), within=20 if fault == "poison" else 4)
         return await faults.run(fault, place, plan, seed)
 
     sizes = {False: short, True: long}
@@ -76,21 +90,26 @@ ROWS = {
             what="kill -9 of a worker with jobs in flight",
             expect="lost 0; begun again within lease + rescue + poll",
             run=planned("kill", Plan(jobs=24, workers=3), LONG),
-            controls=("rescue_from_snapshot", "notify_only", "look_then_insert", "count_then_claim"),
+            controls={
+                "rescue_from_snapshot": ("dup_in_lease", "late_accepted"),
+                "notify_only": ("unfinished",),
+                "look_then_insert": ("I6",),
+                "count_then_claim": ("I7",),
+            },
         ),
         Row(
             number="M2",
             what="SIGSTOP beyond the lease, then SIGCONT; also between a handler's return and its commit",
             expect="late results accepted 0, refused > 0",
             run=planned("freeze", Plan(jobs=8), LONG),
-            controls=("complete_by_id",),
+            controls={"complete_by_id": ("dup_in_lease", "late_accepted")},
         ),
         Row(
             number="M3",
             what="SIGTERM at random points",
             expect="lost 0; attempts spent 0; handed back within 1 s",
             run=planned("term", Plan(jobs=16, pace=Pace(lease=2.0)), replace(LONG, pace=Pace(lease=2.0))),
-            controls=("forget_hand_backs",),
+            controls={"forget_hand_backs": ("handed back after",)},
         ),
         Row(
             number="M4",
@@ -98,7 +117,8 @@ ROWS = {
             expect="lost 0; every worker resumes within 5 s of its first answer",
             run=store_gone.killed,
             stores=SERVERS,
-            controls=("acknowledged_too_early",),
+            controls={"acknowledged_too_early": ("lost",)},
+            control_stores=("postgres", "redis"),
         ),
         Row(
             number="M5",
@@ -106,6 +126,7 @@ ROWS = {
             expect="lost 0; every worker resumes within 5 s of SIGCONT",
             run=store_gone.frozen,
             stores=SERVERS,
+            controls={"give_up": ("unfinished", "did not resume")},
         ),
         Row(
             number="M6",
@@ -113,7 +134,7 @@ ROWS = {
             expect="it gives its jobs up before their leases end; lost 0",
             run=network.cut_off,
             stores=SERVERS,
-            controls=("never_fence",),
+            controls={"never_fence": ("dup_in_lease",)},
         ),
         Row(
             number="M7",
@@ -121,7 +142,7 @@ ROWS = {
             expect="lost 0; no job twice, for producers that ask again idempotently",
             run=network.answers_lost,
             stores=SERVERS,
-            controls=("ask_anew",),
+            controls={"ask_anew": ("unexpected",)},
         ),
         Row(
             number="M8",
@@ -129,21 +150,21 @@ ROWS = {
             expect="jobs begin within poll + 1 s; flagged within 15 s",
             run=network.deaf,
             stores=SERVERS,
-            controls=("notify_only",),
+            controls={"notify_only": ("a job was not begun within",)},
         ),
         Row(
             number="M16",
             what="a job that kills its worker: kill, segmentation fault, memory",
             expect="at most 3 crashes; the 9 innocents beside it succeed",
             run=planned("poison", Plan(), Plan(within=120), one_poison),
-            controls=("count_no_crashes",),
+            controls={"count_no_crashes": ("workers died",)},
         ),
         Row(
             number="M17",
             what="an event loop blocked for five leases; the GIL held for two",
             expect="no job run twice under a valid lease",
             run=planned("block", Plan(jobs=8, pace=Pace(lease=0.8)), replace(LONG, jobs=200, pace=Pace(lease=0.8))),
-            controls=("client_clock",),
+            controls={"client_clock": ("dup_in_lease",)},
         ),
         Row(
             number="M18",
@@ -151,7 +172,7 @@ ROWS = {
             expect="one live holder at every moment; nothing said to be made that is not there",
             run=unique_race.raced,
             stores=SERVERS,
-            controls=("look_then_insert",),
+            controls={"look_then_insert": ("I6", "held the key at one moment")},
         ),
     )
 }
@@ -163,7 +184,7 @@ LOCAL = (
         number="M9",
         what="MongoDB whose primary steps down, is killed, frozen or cut off",
         expect="lost 0 with majority; a write that one member alone has seen is never acknowledged",
-        run=proven_by("tests/stores/mongo/test_failover.py"),
+        run=ProvenBy("tests/stores/mongo/test_failover.py"),
         stores=("mongo",),
     ),
     Row(
@@ -171,20 +192,20 @@ LOCAL = (
         what="workers' clocks an hour off; the store's clock set ten minutes forward and back under load",
         expect="early 0; run twice under a valid lease 0, but once more where a clock set forward ended the lease",
         run=clocks,
-        controls=("client_clock",),
+        controls={"client_clock": ("dup_in_lease",)},
     ),
     Row(
         number="M13",
         what="the store's disk full under load, then freed",
         expect="typed errors; lost 0; nothing corrupt; goes on once there is room",
         run=full_disk,
-        controls=("acknowledge_anyway",),
+        controls={"acknowledge_anyway": ("lost",)},
     ),
     Row(
         number="M14",
         what="Redis that would evict jobs, or whose memory is full",
         expect="refused when opened; a typed error, nothing lost",
-        run=proven_by("tests/stores/redis/test_refusals.py", "evict or memory"),
+        run=ProvenBy("tests/stores/redis/test_refusals.py", "evict or memory"),
         stores=("redis",),
     ),
     Row(
@@ -193,28 +214,28 @@ LOCAL = (
         expect="'database is locked' told to anybody 0; integrity_check ok; lost 0",
         run=crowded_file,
         stores=("sqlite",),
-        controls=("no_patience",),
+        controls={"no_patience": ("told that the file is locked",)},
     ),
     Row(
         number="M19",
         what="five workers fire the ticks of many schedules at once, frozen and killed in between, clocks 30 s off",
         expect="jobs per tick 1.000; ticks not accounted for 0",
         run=ticks,
-        controls=("look_then_fire",),
+        controls={"look_then_fire": ("jobs more than its ticks",)},
     ),
     Row(
         number="M20",
         what="thousands of jobs fail at once; tens of workers lose their server at once",
         expect="the fullest part of the time they come back in holds at most twice the mean",
         run=herds,
-        controls=("no_jitter",),
+        controls={"no_jitter": ("peak/mean of retries",)},
     ),
     Row(
         number="M21",
         what="a fleet of two versions, each with a handler that the other lacks",
         expect="discarded 0: they wait, explain and doctor say why, and run when the other version comes",
         run=rolling,
-        controls=("discard_unknown",),
+        controls={"discard_unknown": ("misjudged",)},
     ),
 )
 ROWS.update({row.number: row for row in LOCAL})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +23,7 @@ HURRY = "&timeout=0.001"
 async def crowded_file(place: Place, seed: int, *, long: bool) -> Finding:
     """Producers here, and workers, of which one is killed and replaced all the time."""
     jobs, kills = (2_000, 100) if long else (60, 8)
-    file = Path(urlsplit(place.url).path.removeprefix("/") if place.url.startswith("sqlite:////") else "")
-    file = Path("/") / file
+    file = Path(urlsplit(place.url).path.removeprefix("/"))
     if place.control == "no_patience":
         # Who does not wait for the others is told that the file is locked.
         place = replace(place, url=place.url + HURRY, control="")
@@ -55,9 +53,9 @@ async def crowded_file(place: Place, seed: int, *, long: bool) -> Finding:
         [whole] = db.execute("PRAGMA integrity_check").fetchone()
     locked = [str(line.note) for line in lines if line.what is What.UNKNOWN]
     locked += [text for log in logs for text in log.splitlines() if "locked" in text]
-    sys.stdout.write(f"M15: {kills} kills, the log grew to {largest / 2**20:.2f} MiB\n")
     missing = [f"{len(locked)} times it was told that the file is locked, as {locked[0]}"] if locked else []
     missing += [] if whole == "ok" else [f"integrity_check: {whole}"]
     missing += [] if held else ["the reader did not hold its snapshot: nothing was proved"]
     missing += [f"the log grew to {largest:,} bytes"] if largest > WAL_MOST else []
-    return Finding(fault="crowded file", report=report, missing=tuple(missing))
+    figures = f"{kills} kills, log at most {largest / 2**20:.1f} MiB"
+    return Finding(fault="crowded file", report=report, missing=tuple(missing), figures=figures)

@@ -9,20 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
+from tests.faults.judging import kind_of
 from tests.support.processes import Server
 from tests.support.servers import OURS_ONLY, start_mongo, start_postgres, start_redis
 from windlass.chaos.place import Place
 
 
-def kind(place: Place) -> str:
-    """The store that a place is on."""
-    return place.url.partition(":")[0].replace("postgresql", "postgres").replace("mongodb", "mongo")
-
-
 @contextmanager
 def own_server(place: Place, environment: Mapping[str, str] = OURS_ONLY) -> Generator[tuple[Server, Place], None, None]:
     """A server that nobody else uses, and the same place on it."""
-    with _start(kind(place), environment) as server:
+    with _start(kind_of(place), environment) as server:
         yield server, replace(place, url=server.url, namespace="windlass")
 
 

@@ -33,8 +33,3 @@ class ProvenBy:
         )
         said, _ = await process.communicate()
         return process.returncode or 0, said.decode(errors="replace")
-
-
-def proven_by(file: str, words: str = "") -> ProvenBy:
-    """A row that names the tests that prove it."""
-    return ProvenBy(file, words)

@@ -12,7 +12,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
 from tests.faults import postgres_faults, redis_faults
-from tests.faults.judging import acknowledged, found_by, heal, kind_of, resumed, slow_to_resume, strike
+from tests.faults.judging import acknowledged, found_by, heal, kind_of, resumed, slow_to_resume, spec_of, strike
 from tests.faults.one_server import OneServer
 from tests.support.processes import Server
 from tests.support.servers import start_mongo, start_postgres, start_redis
@@ -21,6 +21,7 @@ from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
 from windlass.chaos.trial import Trial
 
+CARELESS = "acknowledged_too_early"
 _LOAD = 40
 """jobs acknowledged before each fault"""
 
@@ -70,8 +71,8 @@ KINDS = {
 
 @asynccontextmanager
 async def _standing(place: Place) -> AsyncGenerator[tuple[OneServer, Place], None]:
-    kind = KINDS[kind_of(place)]
-    start = kind.start if not place.control else kind.forgetful
+    kind, careless = KINDS[kind_of(place)], place.control == CARELESS
+    start = kind.forgetful if careless else kind.start
     assert start is not None, f"there is no such control on {kind_of(place)}"
     server = await asyncio.to_thread(start)
     faults = kind.faults(server)
@@ -79,8 +80,8 @@ async def _standing(place: Place) -> AsyncGenerator[tuple[OneServer, Place], Non
         async with Windlass(server.url) as app:
             await app.store.health()  # so that the tables themselves are durable
         app.close()
-        url = server.url + (kind.careless if place.control else "")
-        yield faults, replace(place, url=url, namespace="windlass", control="")
+        url = server.url + (kind.careless if careless else "")
+        yield faults, replace(place, url=url, namespace="windlass", control="" if careless else place.control)
     finally:
         faults.thaw()
         await asyncio.to_thread(server.stop)
@@ -90,7 +91,7 @@ async def _under_load(
     name: str, place: Place, seed: int, rounds: int, harm: Callable[[OneServer], Awaitable[None]]
 ) -> Finding:
     control, went_on = place.control, True
-    async with _standing(place) as (faults, spot), Trial(spot, seed=seed) as trial:
+    async with _standing(place) as (faults, spot), Trial(spot, spec=spec_of(spot), seed=seed) as trial:
         await trial.ready(2)
         async with trial.producing(0.1):
             for _ in range(rounds):

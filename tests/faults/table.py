@@ -4,74 +4,106 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import multiprocessing
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
-from tests.contract.places import open_place
-from tests.control.conftest import address
 from tests.faults.matrix import EVERY, ROWS, Row
-from windlass import Windlass
+from tests.faults.trials import figures, missed, tried
 from windlass.chaos.faults import Finding
-from windlass.chaos.place import Place
 from windlass.chaos.report import Report, spread, together
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: written by script/faults -->", "<!-- end of figures -->"
 HEADS = (
     *("trial", "store", "trials", "n", "faults", "must be 0", "late refused", "run again", "effects twice"),
-    *("recovery p50 / p95 / max", "hand-back max", "3/n"),
+    *("recovery p50 / p95 / max", "resumed max", "hand-back max", "3/n", "mistakes caught", "also"),
 )
 
 
-async def trial(row: Row, store: str, seed: int, *, long: bool) -> tuple[Finding, str]:
-    """One trial on a place of its own, and the version of its server."""
-    with tempfile.TemporaryDirectory(prefix="windlass-faults-") as folder:
-        async with open_place(store, Path(folder)) as place:
-            url, namespace = address(place)
-            finding = await row.run(Place(url=url, namespace=namespace, folder=Path(folder) / "trial"), seed, long=long)
-            async with Windlass(url, namespace=namespace) as app:
-                version = str((await app.store.health())["version"])
-            app.close()
-            return finding, version
+@dataclass
+class Cell:
+    """One row of the matrix on one store: what is under way, and later what was found."""
 
+    row: Row
+    store: str
+    trials: list[Future[tuple[Finding, str]]] = field(default_factory=list[Future[tuple[Finding, str]]])
+    mistakes: dict[str, Future[list[str]]] = field(default_factory=dict[str, Future[list[str]]])
 
-def line(row: Row, store: str, findings: Sequence[Finding]) -> list[str]:
-    """One line of the table."""
-    report = together([finding.report for finding in findings])
-    bad = sorted({*report.broken, *(one for finding in findings for one in finding.missing)})
-    return [
-        row.number,
-        store,
-        str(len(findings)),
-        f"{report.acknowledged:,}",
-        str(report.faults or report.deaths),
-        f"**{', '.join(bad)}**" if bad else "0",
-        str(report.late_refused),
-        str(report.dup_total),
-        str(report.effects_twice),
-        " / ".join(f"{one:.2f}" for one in spread(report.recovery).values() if one is not None) or "–",
-        f"{max(report.handback):.2f}" if report.handback else "–",
-        bound(report),
-    ]
+    def line(self) -> list[str]:
+        """As the table shows it."""
+        findings = [one.result()[0] for one in self.trials]
+        report = together([finding.report for finding in findings])
+        bad = sorted({*report.broken, *(one for finding in findings for one in finding.missing)})
+        caught = sum(not one.result() for one in self.mistakes.values())
+        return [
+            self.row.number,
+            self.store,
+            str(len(findings)),
+            f"{report.acknowledged:,}" if report.acknowledged else "–",
+            str(report.faults or report.deaths or "–"),
+            f"**{', '.join(bad)}**" if bad else "0",
+            str(report.late_refused),
+            str(report.dup_total),
+            str(report.effects_twice),
+            " / ".join(f"{one:.2f}" for one in spread(report.recovery).values() if one is not None) or "–",
+            f"{max(report.resume):.2f}" if report.resume else "–",
+            f"{max(report.handback):.2f}" if report.handback else "–",
+            bound(report),
+            f"{caught} of {len(self.mistakes)}" if self.mistakes else "–",
+            next((one.figures for one in reversed(findings) if one.figures), ""),
+        ]
+
+    @property
+    def good(self) -> bool:
+        """Whether all was well, and every mistake found."""
+        return all(one.result()[0].good for one in self.trials) and not any(
+            one.result() for one in self.mistakes.values()
+        )
 
 
 def bound(report: Report) -> str:
-    return f"{report.bound:.1e}"
+    return f"{report.bound:.1e}" if report.acknowledged else "–"
 
 
-def machine(versions: dict[str, str], seeds: int, size: str) -> str:
+def carried_out(number: str, store: str, seed: int, long: bool) -> tuple[Finding, str]:  # a pool hands on positions
+    """One trial, in a process of a pool."""
+    try:
+        found = asyncio.run(tried(ROWS[number], store, seed, long=long))
+    except Exception as error:  # noqa: BLE001  # hours of other trials are not to be lost with one that broke off
+        why = f"broke off: {type(error).__name__}: {error}"
+        found = Finding(fault=number, report=Report(acknowledged=0), missing=(why[:300],)), ""
+    said = f"ok: {figures(found[0])}" if found[0].good else f"FAILED {found[0].told()}"
+    sys.stdout.write(f"{number} {store} seed {seed}: {said}\n")
+    sys.stdout.flush()
+    return found
+
+
+def looked_for(number: str, store: str, control: str) -> list[str]:
+    """One mistake, in a process of a pool."""
+    try:
+        told = asyncio.run(missed(ROWS[number], store, control))
+    except Exception as error:  # noqa: BLE001  # as above
+        told = [f"broke off: {type(error).__name__}: {error}"]
+    sys.stdout.write(f"{number} {store} {control}: {f'NOT CAUGHT {told}' if told else 'caught'}\n")
+    sys.stdout.flush()
+    return told
+
+
+def machine(versions: dict[str, str], seeds: int, size: str, at_once: int) -> str:
     memory = psutil.virtual_memory().total / 2**30
     servers = ", ".join(f"{store} {version}" for store, version in sorted(versions.items()))
     return (
         f"{datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.system()}, Python"
-        f" {platform.python_version()}; {servers}; {seeds} seeds, {size} trials."
+        f" {platform.python_version()}; {servers}; {seeds} seeds, {size} trials, {at_once} at once."
     )
 
 
@@ -87,35 +119,43 @@ def rows_of(cells: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(some)} |" for some in lines)
 
 
-def main() -> int:
+def given() -> argparse.Namespace:
     told = argparse.ArgumentParser(prog="script/faults", description=__doc__)
     told.add_argument("--seeds", type=int, default=1, metavar="N", help="trials of each kind on each store")
     told.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed; the others follow")
     told.add_argument("--store", default=",".join(EVERY), help="some of %(default)s")
     told.add_argument("--trial", default=",".join(ROWS), help="some of %(default)s")
     told.add_argument("--short", action="store_true", help="as small as in the tests")
+    told.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="trials beside each other; most of each waits"
+    )
+    told.add_argument("--no-mistakes", action="store_true", help="leave out what must be caught")
     told.add_argument("--dry-run", action="store_true", help="print the table, leave the page alone")
-    given = told.parse_args()
-    cells: list[list[str]] = []
-    versions: dict[str, str] = {}
-    good = True
-    for row in (ROWS[number] for number in given.trial.split(",")):
-        for store in (one for one in given.store.split(",") if one in row.stores):
-            findings: list[Finding] = []
-            for seed in range(given.first, given.first + given.seeds):
-                finding, versions[store] = asyncio.run(trial(row, store, seed, long=not given.short))
-                findings.append(finding)
-                said = "ok" if finding.good else f"FAILED {finding.told()}"
-                sys.stdout.write(f"{row.number} {store} seed {seed}: {said}\n")
-                sys.stdout.flush()
-            good = good and all(finding.good for finding in findings)
-            cells.append(line(row, store, findings))
-    text = f"{machine(versions, given.seeds, 'short' if given.short else 'long')}\n\n{rows_of(cells)}"
-    if given.dry_run:
+    return told.parse_args()
+
+
+def main() -> int:
+    asked = given()
+    rows = [ROWS[number] for number in asked.trial.split(",")]
+    cells = [Cell(row, store) for row in rows for store in asked.store.split(",") if store in row.stores]
+    # Not a copy of this process: each has servers of its own, which it stops in the end.
+    with ProcessPoolExecutor(asked.at_once, multiprocessing.get_context("spawn")) as pool:
+        for cell in cells:
+            number, store = cell.row.number, cell.store
+            seeds = min(asked.seeds, cell.row.seeds or asked.seeds)
+            for seed in range(asked.first, asked.first + seeds):
+                cell.trials.append(pool.submit(carried_out, number, store, seed, not asked.short))
+            if not asked.no_mistakes and store in cell.row.mistaken_stores:
+                cell.mistakes = {one: pool.submit(looked_for, number, store, one) for one in cell.row.controls}
+        lines = [cell.line() for cell in cells]
+    versions = {cell.store: version for cell in cells for one in cell.trials if (version := one.result()[1])}
+    size = "short" if asked.short else "long"
+    text = f"{machine(versions, asked.seeds, size, asked.at_once)}\n\n{rows_of(lines)}"
+    if asked.dry_run:
         sys.stdout.write(f"{text}\n")
     else:
         write(text)
-    return 0 if good else 1
+    return 0 if all(cell.good for cell in cells) else 1
 
 
 if __name__ == "__main__":

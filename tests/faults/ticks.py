@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tests.faults.clocks import Clock
-from tests.faults.own_server import kind
+from tests.faults.judging import kind_of, spec_of
 from tests.faults.wrong_clocks import set_right
 from windlass import Job, cron
 from windlass.chaos.checker import check
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
-from windlass.chaos.trial import WORKLOAD, Trial
+from windlass.chaos.trial import Trial
 from windlass.chaos.waiting import until
 from windlass.stores.contract import Fired, Schedule, Tick
 
-BROKEN = "tests.faults.app:app"
 MINUTE, SKEW = timedelta(minutes=1), timedelta(seconds=30)
 MADE_UP = 12
 """ticks that a schedule is behind"""
@@ -41,7 +40,7 @@ async def ticks(place: Place, seed: int, *, long: bool) -> Finding:
     """Rounds of schedules that are due, past and soon; in each one worker is frozen for a while, and one killed."""
     rounds, each = (12, 12) if long else (2, 6)
     puts: list[Put] = []
-    async with Trial(place, spec=BROKEN if place.control else WORKLOAD, seed=seed) as trial:
+    async with Trial(place, spec=spec_of(place), seed=seed) as trial:
         offsets = await _workers(trial, 5)
         for number in range(rounds):
             puts += await _put(trial, number, each)
@@ -78,7 +77,7 @@ async def ticks(place: Place, seed: int, *, long: bool) -> Finding:
 
 async def _workers(trial: Trial, n: int) -> dict[int, timedelta]:
     # Where the store has no clock of its own, one host has one clock: docs/stores/sqlite.md.
-    if kind(trial.place) == "sqlite":
+    if kind_of(trial.place) == "sqlite":
         await trial.ready(n)
         return {}
     offsets: dict[int, timedelta] = {}

@@ -13,19 +13,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from tests.faults.clocks import Clock
-from tests.faults.own_server import kind, open_folder, own_server, removing
+from tests.faults.judging import kind_of, spec_of
+from tests.faults.own_server import open_folder, own_server, removing
 from windlass import Entry, Happened, Status
 from windlass.chaos.checker import Evidence, check
 from windlass.chaos.faults import Finding
 from windlass.chaos.history import Line, What
 from windlass.chaos.place import Place
 from windlass.chaos.report import Report
-from windlass.chaos.trial import WORKLOAD, Hand, Trial
+from windlass.chaos.trial import Hand, Trial
 from windlass.chaos.waiting import until
 
 HOUR, STEP = timedelta(hours=1), timedelta(minutes=10)
 DELAY = 1.0
-BROKEN = "tests.faults.app:app"
 
 
 async def delayed(trial: Trial, n: int) -> None:
@@ -59,7 +59,7 @@ def early(evidence: Evidence) -> list[str]:
 
 async def clocks(place: Place, seed: int, *, long: bool) -> Finding:
     """One worker's clock is an hour fast, one's an hour slow; the store's is set ten minutes forward, and back."""
-    if kind(place) == "sqlite":
+    if kind_of(place) == "sqlite":
         place.folder.mkdir(parents=True, exist_ok=True)
         clock = Clock(place.folder)
         return await ClockTrial(place, seed, clock, clock, long=long).run()
@@ -74,7 +74,7 @@ class ClockTrial:
 
     def __init__(self, place: Place, seed: int, clock: Clock, shared: Clock | None, *, long: bool) -> None:
         self.place, self.clock, self.shared, self.long = place, clock, shared, long
-        self.trial = Trial(place, spec=BROKEN if place.control else WORKLOAD, seed=seed)
+        self.trial = Trial(place, spec=spec_of(place), seed=seed)
         self.offsets: dict[int, timedelta] = {}
         self.hit: set[str] = set()
         """jobs in flight at a step forward"""

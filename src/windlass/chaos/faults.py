@@ -60,6 +60,8 @@ class Finding:
     fault: str
     report: Report
     missing: tuple[str, ...] = ()
+    figures: str = ""
+    """what else was measured, in a phrase"""
 
     @property
     def good(self) -> bool:
@@ -234,7 +236,8 @@ def _recovered(report: Report, plan: Plan) -> list[str]:
 
 
 def _refused(report: Report, _: Plan) -> list[str]:
-    return [] if report.late_refused else ["no late result was refused: nothing was proved"]
+    # One of a frozen worker at least, and the one that was stopped between its last act and the writing of its end.
+    return [] if report.late_refused > 1 else [f"{report.late_refused} late results were refused: not all was proved"]
 
 
 def _handed(report: Report, _: Plan) -> list[str]:
