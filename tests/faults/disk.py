@@ -101,8 +101,8 @@ async def _filled(place: Place, seed: int, disk: Path, server: Server | None, *,
     missing: list[str] = []
     async with Trial(place, spec=spec_of(place), seed=seed) as trial:
         await trial.ready(2)
-        for _ in range(4 if long else 1):
-            await trial.fill(200 if long else 20, 0.05)
+        for _ in range(2 if long else 1):
+            await trial.fill(60 if long else 20, 0.05)
             trial.fault("disk")
             fill(disk)
             if kind_of(place) == "mongo":

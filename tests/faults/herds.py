@@ -10,12 +10,14 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
+from statistics import median
 
-from tests.faults.judging import kind_of
+import psutil
+
 from tests.faults.own_server import own_server
 from tests.support.processes import HOST
 from windlass import Ctx, Retry, StoreError, Windlass
@@ -25,32 +27,33 @@ from windlass.chaos.report import Report
 from windlass.chaos.waiting import until
 from windlass.core.retry import JITTER
 
-PARTS = 5
+RETRIES, RECONNECTS = 5, 16
+"""in how many parts the window of each is cut: those of the second must be shorter than the longest wait"""
 MOST = 2.0
 GROWN, WATCHED = 3.0, 4.0
 """seconds without the store after which waits are as long as they get, and for how long they are watched then"""
+WINDOWS = 3
+"""how often: the middle one counts, because a moment in which the machine keeps this process waiting is like a herd"""
+CAUGHT = 1.5
+"""seconds that a server stands still before it goes, in which every worker asks it something and waits"""
 
 
-def uneven(at: Sequence[float], begin: float, end: float) -> float:
+def uneven(at: Sequence[float], begin: float, end: float, parts: int) -> float:
     """The fullest part of a window against the mean of its parts; what lies outside is in the nearest."""
-    part = (end - begin) / PARTS
-    counted = Counter(min(PARTS - 1, max(0, int((one - begin) / part))) for one in at)
-    return max(counted.values()) * PARTS / len(at)
+    part = (end - begin) / parts
+    counted = Counter(min(parts - 1, max(0, int((one - begin) / part))) for one in at)
+    return max(counted.values()) * parts / len(at)
 
 
-async def herds(place: Place, seed: int, *, long: bool) -> Finding:
-    """Both, one after the other."""
-    random.seed(seed)  # the workers' own chance, which is Python's
-    failing, starts = await _failing(place, long=long)
-    lost = await _losing(place, long=long)
-    figures = f"peak/mean of retries {failing:.2f}" + (f", of reconnects {lost:.2f}" if lost else "")
-    missing = [f"peak/mean of retries is {failing:.2f}, at most {MOST} is promised"] if failing > MOST else []
-    missing += [f"peak/mean of reconnects is {lost:.2f}, at most {MOST} is promised"] if lost > MOST else []
-    return Finding(fault="herds", report=Report(acknowledged=starts), missing=tuple(missing), figures=figures)
+def judged(what: str, found: float, n: int) -> Finding:
+    """Whether they came back evenly enough."""
+    missing = (f"peak/mean of {what} is {found:.2f}, at most {MOST} is promised",) if found > MOST else ()
+    return Finding(fault="herds", report=Report(acknowledged=n), missing=missing, figures=f"peak/mean {found:.2f}")
 
 
-async def _failing(place: Place, *, long: bool) -> tuple[float, int]:
+async def failing(place: Place, seed: int, *, long: bool) -> Finding:
     """Jobs that fail together, and the flow of their second attempts over the window that the policy leaves open."""
+    random.seed(seed)  # the worker's own chance, which is Python's
     n, wait = (10_000, 60.0) if long else (2_000, 8.0)
     app = Windlass(place.url, namespace=place.namespace)
     together = asyncio.Event()
@@ -76,18 +79,18 @@ async def _failing(place: Place, *, long: bool) -> tuple[float, int]:
     app.close()
     first = min(failed) + wait
     # The store takes a while to write so many failures down: their waits end so much later.
-    return uneven(begun, first, max(first + wait * JITTER, *begun)), n
+    return judged("retries", uneven(begun, first, max(first + wait * JITTER, *begun), RETRIES), n)
 
 
-async def _losing(place: Place, *, long: bool) -> float:
+async def losing(place: Place, seed: int, *, long: bool) -> Finding:
     """Workers that lose their server together, and the flow of their connections while it is away.
 
-    Where it was, somebody listens who counts connections and closes each at once. Counting begins when the waits
-    between two tries have grown to the longest. SQLite has nothing to lose, and MongoDB's driver looks for its server
-    at fixed times by itself, whatever the workers do, so that only that would be measured.
+    It stands still before it is killed, so that all of them lose it at one moment, in the midst of a call. Where it
+    was, somebody listens who counts connections and closes each at once. Counting begins when the waits between two
+    tries have grown to the longest. SQLite has nothing to lose, and MongoDB's driver looks for its server at fixed
+    times by itself, whatever the workers do, so that only that would be measured.
     """
-    if kind_of(place) not in ("postgres", "redis"):
-        return 0.0
+    random.seed(seed)  # as above
     tried: list[float] = []
 
     async def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -103,16 +106,38 @@ async def _losing(place: Place, *, long: bool) -> float:
                 await workers.enter_async_context(app)
                 workers.callback(app.close)
                 await workers.enter_async_context(app.worker(poll=timedelta(seconds=1), grace=timedelta(seconds=1)))
+            if place.control:
+                workers.enter_context(no_chance())
+            for process in (server_process := psutil.Process(node.pid), *server_process.children(recursive=True)):
+                process.suspend()
+            await asyncio.sleep(CAUGHT)
             await asyncio.to_thread(server.kill)
             gone = time.monotonic()
             async with await asyncio.start_server(count, HOST, node.port):
-                await asyncio.sleep(GROWN + WATCHED)
+                await asyncio.sleep(GROWN + WATCHED * WINDOWS)
             await asyncio.to_thread(server.restart)
             for app in apps:
                 assert await until(partial(_answers, app), 20), "a worker's store did not come back"
-    at = [one - gone for one in tried if one - gone >= GROWN]
-    assert len(at) >= 2 * len(apps), f"{len(at)} connections: too few to tell"
-    return uneven(at, GROWN, GROWN + WATCHED)
+    begins = [gone + GROWN + WATCHED * number for number in range(WINDOWS)]
+    found = median(_flow(tried, begin, 2 * len(apps)) for begin in begins)
+    return judged("reconnects", found, len(apps))
+
+
+def _flow(tried: Sequence[float], begin: float, least: int) -> float:
+    at = [one for one in tried if begin <= one < begin + WATCHED]
+    assert len(at) >= least, f"{len(at)} connections: too few to tell"
+    return uneven(at, begin, begin + WATCHED, RECONNECTS)
+
+
+@contextmanager
+def no_chance() -> Generator[None, None, None]:
+    """The control: whoever waits, waits as long as all others."""
+    chance = random.uniform
+    random.uniform = lambda a, b: b  # a mistake on purpose, in this process alone
+    try:
+        yield
+    finally:
+        random.uniform = chance
 
 
 async def _idle() -> None: ...

@@ -65,8 +65,8 @@ async def cut_off(place: Place, seed: int, *, long: bool) -> Finding:
             await trial.ready(2)
             await trial.ready(1, CHAOS_URL=there.url)
             far = trial.hands[-1]
-            for _ in range(10 if long else 1):
-                await trial.fill(100 if long else 10, 0.1)
+            for _ in range(3 if long else 1):
+                await trial.fill(35 if long else 10, 0.1)
                 missing += await _cut(trial, proxy, far)
             await trial.finished(5 if place.control else 60)
             return await found_by("silence", trial, slow_to_resume, lambda _: missing)
@@ -110,9 +110,9 @@ async def answers_lost(place: Place, seed: int, *, long: bool) -> Finding:
                 strike(trial, "answers lost")
                 mild.lose_answers(0.04)
                 harsh.lose_answers(share)
-                each = 150 if long else 12
+                each = 20 if long else 12
                 asked = [_insistent(trial, app, f"{n}", each, place.control) for n, app in enumerate(apps)]
-                again, _ = await asyncio.gather(_sum(asked), trial.fill(1500 if long else 60, 0.05))
+                again, _ = await asyncio.gather(_sum(asked), trial.fill(100 if long else 60, 0.05))
                 mild.heal()
                 harsh.heal()
                 heal(trial, "answers lost")

@@ -22,7 +22,7 @@ HURRY = "&timeout=0.001"
 
 async def crowded_file(place: Place, seed: int, *, long: bool) -> Finding:
     """Producers here, and workers, of which one is killed and replaced all the time."""
-    jobs, kills = (2_000, 100) if long else (60, 8)
+    jobs, kills = (110, 25) if long else (60, 8)
     file = Path(urlsplit(place.url).path.removeprefix("/"))
     if place.control == "no_patience":
         # Who does not wait for the others is told that the file is locked.

@@ -107,11 +107,11 @@ async def _under_load(
 
 async def killed(place: Place, seed: int, *, long: bool) -> Finding:
     """`kill -9` of the server, away for longer than a lease, and started again on the same data."""
-    down = 4.0 if long else 1.2
-    return await _under_load("server killed", place, seed, 5 if long else 1, lambda faults: faults.kill(down))
+    down = 2.0 if long else 1.2
+    return await _under_load("server killed", place, seed, 3 if long else 1, lambda faults: faults.kill(down))
 
 
 async def frozen(place: Place, seed: int, *, long: bool) -> Finding:
     """SIGSTOP of all its processes for longer than a lease: sockets stay open and take what is sent."""
     seconds = 30.0 if long else 3.0
-    return await _under_load("server frozen", place, seed, 2 if long else 1, lambda faults: faults.freeze(seconds))
+    return await _under_load("server frozen", place, seed, 1, lambda faults: faults.freeze(seconds))

@@ -62,7 +62,7 @@ class Sides:
 
 async def rolling(place: Place, seed: int, *, long: bool) -> Finding:
     """Workers of one version, then of both, then of the other; jobs of both come all the time."""
-    jobs = 400 if long else 12
+    jobs = 60 if long else 12
     missing: list[str] = []
     async with Trial(place, spec=SPEC, seed=seed) as trial:
         for side in (Sides("old", "new", NEW), Sides("new", "old", OLD)):

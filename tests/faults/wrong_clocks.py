@@ -83,7 +83,7 @@ class ClockTrial:
     async def run(self) -> Finding:
         async with self.trial:
             await self._workers(HOUR, -HOUR)
-            for _ in range(5 if self.long else 1):
+            for _ in range(2 if self.long else 1):
                 await self._calm()
                 if not self.place.control:
                     await self._step(STEP)
@@ -107,7 +107,7 @@ class ClockTrial:
         """The store's clock is right, and a worker is killed."""
         trial = self.trial
         await delayed(trial, 4)
-        await trial.fill(100 if self.long else 10, 0.05)
+        await trial.fill(30 if self.long else 10, 0.05)
         # Longer than a lease, so that every worker has to keep it by extending.
         held = [await trial.enqueue("work", seconds=trial.pace.lease * 1.3) for _ in range(6)][-1]
         hand = await trial.runner(held)
@@ -122,7 +122,7 @@ class ClockTrial:
         if to <= timedelta(0):
             # What is due later is due so much later when a clock is set back: nothing may wait for its time then.
             await until(self._none_is_scheduled, 10)
-        many = 60 if self.long else 20
+        many = 30 if self.long else 20
         held = [await trial.enqueue("work", seconds=trial.random.uniform(0.3, 1.2)) for _ in range(many)]
         await trial.runner(held[0])
         if to > timedelta(0):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -30,6 +29,7 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
+from windlass.stores.patience import Patience
 
 Doc: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = AsyncCollection[Doc]
@@ -242,7 +242,7 @@ class Link:
         made; the callers' writes are conditional, so a second one finds nothing left to do, and who made the change is
         read back by its mark.
         """
-        deadline = time.monotonic() + self.place.timeout
+        deadline, patience = time.monotonic() + self.place.timeout, Patience()
         while True:
             try:
                 return await write()
@@ -252,7 +252,7 @@ class Link:
                 passing = passing or error.has_error_label("TransientTransactionError")
                 if not passing or time.monotonic() > deadline:
                     raise
-                await asyncio.sleep(random.uniform(0.02, 0.1))
+                await patience.pause()
 
     def are_open(self, queues: set[str]) -> bool:
         """Whether these queues are known and, not long ago, had no largest depth: an insert need not ask again."""

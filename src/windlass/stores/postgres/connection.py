@@ -7,7 +7,6 @@ where a pooler hands out another server connection with every transaction.
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
@@ -20,6 +19,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
+from windlass.stores.patience import Patience
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Rows: TypeAlias = Sequence[Any]
@@ -242,7 +242,7 @@ class Link:
         After a lost answer nobody knows whether the work was done. Every caller's writes are fenced by tokens or known
         by ids, so that doing them again finds them done.
         """
-        deadline = time.monotonic() + self.place.timeout
+        deadline, patience = time.monotonic() + self.place.timeout, Patience()
         while True:
             try:
                 return await work()
@@ -255,7 +255,7 @@ class Link:
                 if "closed" not in str(error) or time.monotonic() > deadline:
                     raise
                 self._drop_idle()
-            await asyncio.sleep(random.uniform(0.01, 0.1))
+            await patience.pause()
 
     async def fetch(self, sql: str, *args: Any) -> Rows:
         """The rows of one statement that is a transaction by itself."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 import re
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
@@ -28,6 +27,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, WindlassError
+from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
@@ -216,6 +216,7 @@ class Link:
         loop = asyncio.get_running_loop()
         deadline, again, hops = loop.time() + self.place.timeout, False, 0
         refusal: Exception | None = None
+        patience = Patience()
         while True:
             client, asked = self._at_hand(), self.nodes.at
             try:
@@ -245,7 +246,7 @@ class Link:
                 if word == "READONLY":
                     # Its server has become a replica: the name may lead to another one by now.
                     await client.connection_pool.disconnect(inuse_connections=False)
-            await asyncio.sleep(random.uniform(0.01, 0.1))
+            await patience.pause()
 
 
 class Room:
