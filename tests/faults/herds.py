@@ -132,8 +132,11 @@ def _flow(tried: Sequence[float], begin: float, least: int) -> float:
 @contextmanager
 def no_chance() -> Generator[None, None, None]:
     """The control: whoever waits, waits as long as all others."""
-    chance = random.uniform
-    random.uniform = lambda a, b: b  # a mistake on purpose, in this process alone
+
+    def longest(_: float, most: float) -> float:
+        return most
+
+    chance, random.uniform = random.uniform, longest  # a mistake on purpose, in this process alone
     try:
         yield
     finally:

@@ -25,7 +25,10 @@ async def test_waits_double_up_to_a_second(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_it_waits_as_long_as_chance_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random, "uniform", lambda low, high: high / 2)
+    def half(_: float, most: float) -> float:
+        return most / 2
+
+    monkeypatch.setattr(random, "uniform", half)
     begun = asyncio.get_running_loop().time()
     await Patience().pause()
     assert asyncio.get_running_loop().time() - begun >= 0.049
