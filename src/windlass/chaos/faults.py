@@ -77,13 +77,11 @@ async def run(name: str, place: Place, plan: Plan, seed: int = 0) -> Finding:
     """One trial of one fault."""
     fault = FAULTS[name]
     async with Trial(place, pace=plan.pace, spec=plan.spec, seed=seed) as trial:
-        try:
-            if await fault.harm(trial, plan) is not False:
-                await trial.finished(plan.within, None if plan.tell is None else _share(plan.tell))
-            report = await trial.judged()
-        finally:
-            await trial.stop()
-        return Finding(fault=name, report=report, missing=tuple(fault.proves(report, plan)))
+        if await fault.harm(trial, plan) is not False:
+            await trial.finished(plan.within, None if plan.tell is None else _share(plan.tell))
+        report = await trial.judged()
+        stuck = await trial.stop()
+        return Finding(fault=name, report=report, missing=(*fault.proves(report, plan), *stuck))
 
 
 def _share(tell: Callable[[float], None]) -> Callable[[int, int], None]:

@@ -29,7 +29,7 @@ WORKLOAD = "windlass.chaos.workload:app"
 SHARES = {"work": 9, "labour": 2, "flaky": 2, "keyed": 3, "limited": 4}
 """of twenty ordinary jobs"""
 _AT_ONCE = 200
-_STOP_WITHIN = 10.0
+_STOP_WITHIN = 20.0
 _START_WITHIN = 30.0
 
 
@@ -103,13 +103,15 @@ class Trial:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.stop()
+        stuck = await self.stop()
         for one in (self.desk, self.app):
             await one.__aexit__(kind, error, trace)
             one.close()
         self.history.close()
         for end in self._pipe:
             os.close(end)
+        if stuck and error is None:
+            raise RuntimeError("\n".join(stuck))
 
     # Workers.
 
@@ -182,17 +184,21 @@ class Trial:
             self.history.tell(What.EXITED, pid=hand.pid, note=str(hand.code))
         return len(new)
 
-    async def stop(self) -> None:
-        """End what still runs: politely, then not."""
+    async def stop(self) -> list[str]:
+        """End what still runs: politely, then not. Tells of workers that had to be killed, which is their fault."""
+        stuck: list[str] = []
         for hand in self.hands:
             if hand.code is None:
                 hand.signal(signal.SIGCONT)
                 hand.signal(signal.SIGTERM)
         for hand in self.hands:
             if not await hand.ended():
+                last = hand.log.read_text(errors="replace")[-600:]
+                stuck.append(f"worker {hand.pid} did not end within {_STOP_WITHIN:g} s of SIGTERM; it said: {last}")
                 hand.signal(signal.SIGKILL)
                 await hand.ended()
         self.note_ends()
+        return stuck
 
     # Producers.
 
