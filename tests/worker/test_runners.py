@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,12 @@ from tests.worker import handlers
 from tests.worker.handlers import in_mode
 from windlass import Ctx, Happened, JobFailed, Progress, Retry, Status, Windlass
 from windlass.core.events import WorkerStopped
+from windlass.core.outcome import Released
+from windlass.stores.contract import Want
+from windlass.worker.completing import Completion
+from windlass.worker.execution import execute
+from windlass.worker.runners.thread import ThreadRunner, Threads
+from windlass.worker.slots import Running
 
 MODES = ("coroutine", "thread", "process")
 pytestmark = pytest.mark.timeout(40)  # to start a process takes a second on a busy machine
@@ -273,3 +281,40 @@ async def test_short_and_long_timeouts_are_both_kept(app: Windlass) -> None:
             assert job.timeout is not None
             assert job.duration_ms is not None
             assert job.timeout.total_seconds() * 1000 - 5 <= job.duration_ms < 2000
+
+
+@pytest.mark.parametrize("why", ["lease", "stop"])
+async def test_a_thread_that_is_slow_to_start_does_not_begin_a_job_that_was_given_up(app: Windlass, why: str) -> None:
+    called: list[str] = []
+
+    @app.job()
+    def note() -> None:
+        called.append("note")
+
+    await note.enqueue()
+    [job] = await app.store.jobs.claim(Want(worker_id="w", n=1, lease=ms(5000), types=frozenset({"note"})))
+    held = threading.Event()
+    slow = Threads()
+    running = Running(job, note.declaration, time.monotonic() + 0.05)
+    submit = slow.submit
+
+    def late(work: Callable[[], None]) -> None:
+        def wait_first() -> None:
+            held.wait(10)
+            work()
+
+        submit(wait_first)
+
+    slow.submit = late  # type: ignore[method-assign]  # the machine, not the code, makes a thread wait
+    going = asyncio.create_task(execute(running, ThreadRunner(slow), lambda *_: None, Completion(app.store, running)))
+    if why == "lease":
+        await until(lambda: time.monotonic() > running.valid_until, "the lease to be over")
+    else:
+        running.valid_until += 100
+        await until(lambda: running.stopper is not None, "the thread to be asked for")
+        running.stop("fence")
+    held.set()
+    assert isinstance(await going, Released)
+    slow.close()
+    await until(lambda: not [one for one in threading.enumerate() if one.name.startswith("windlass-thread")], "the end")
+    assert called == []

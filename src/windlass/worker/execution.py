@@ -30,7 +30,7 @@ class ProcessDied(Exception):  # a fact about a process, not an error of ours
 
 
 class RemoteFailure(Exception):  # carries what another process already put into words
-    """An outcome that a job's own process has decided, as data."""
+    """An outcome that where the job runs, its own process or thread, has decided, as data."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__()

@@ -7,8 +7,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
+
+from windlass.core.outcome import Released
+from windlass.worker.execution import RemoteFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +78,9 @@ class ThreadRunner:
 
         def work() -> None:
             try:
+                if running.reason is not None or time.monotonic() > running.valid_until:
+                    # A thread may be slow to start, and the process may have been frozen meanwhile.
+                    raise RemoteFailure(Released("its lease was over before its thread could begin"))
                 result = context.run(declaration.call, *positional, **arguments)
                 told = (answer.set_result, declaration.codec.encode_result(result))
             except BaseException as error:  # noqa: BLE001  # carried to whoever awaits
