@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures: written by script/faults -->", "<!-- end of figures -->"
 HEADS = (
     *("trial", "store", "trials", "n", "faults", "must be 0", "late refused", "run again", "effects twice"),
-    *("recovery p50 / p95 / max", "hand-back max", "3/n"),
+    *("recovery p50 / p95 / max", "hand-back max", "3/n", "also"),
 )
 
 
@@ -59,6 +59,7 @@ def line(row: Row, store: str, findings: Sequence[Finding]) -> list[str]:
         " / ".join(f"{one:.2f}" for one in spread(report.recovery).values() if one is not None) or "–",
         f"{max(report.handback):.2f}" if report.handback else "–",
         bound(report),
+        "; ".join(dict.fromkeys(one.figures for one in findings if one.figures)) or "–",
     ]
 
 
@@ -105,7 +106,7 @@ def main() -> int:
             for seed in range(given.first, given.first + given.seeds):
                 finding, versions[store] = asyncio.run(trial(row, store, seed, long=not given.short))
                 findings.append(finding)
-                said = "ok" if finding.good else f"FAILED {finding.told()}"
+                said = f"ok {finding.figures}".rstrip() if finding.good else f"FAILED {finding.told()}"
                 sys.stdout.write(f"{row.number} {store} seed {seed}: {said}\n")
                 sys.stdout.flush()
             good = good and all(finding.good for finding in findings)
