@@ -26,7 +26,7 @@ from tests.support.until import until
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
 from windlass.chaos.proxy import Proxy
-from windlass.chaos.report import together
+from windlass.chaos.report import Report, together
 from windlass.chaos.trial import Trial
 
 HELD = 1.5
@@ -67,6 +67,8 @@ class Mode:
     pair: Callable[[], AbstractAsyncContextManager[Pair]]
     harm: Callable[[Pair], Awaitable[None]]
     """what comes before the end of the primary"""
+    own_tokens: bool = False
+    """whether a follower hands out no token again that it never heard of"""
 
 
 async def at_once(_: Pair) -> None:
@@ -131,8 +133,8 @@ async def redis_replica(place: Place, seed: int, *, long: bool) -> Finding:
         place,
         seed,
         Mode(name="received", pair=redis_pair, harm=all_received),
-        Mode(name="following", pair=redis_pair, harm=at_once),
-        Mode(name="held behind", pair=redis_pair, harm=held_behind),
+        Mode(name="following", pair=redis_pair, harm=at_once, own_tokens=True),
+        Mode(name="held behind", pair=redis_pair, harm=held_behind, own_tokens=True),
         long=long,
     )
 
@@ -165,13 +167,27 @@ async def _promoted(place: Place, seed: int, strict: Mode, near: Mode, control: 
     for mode in (near, control):
         # Who runs a job whose claim was lost learns of it with the next heartbeat; but all that is left must end.
         report = found[mode.name].report
-        missing += [f"{mode.name}: {told}" for told in (*report.unfinished, *report.misjudged)]
+        twice = _tokens_twice(report) if mode.own_tokens else []
+        missing += [f"{mode.name}: {told}" for told in (*report.unfinished, *report.misjudged, *twice)]
     if not found[control.name].report.lost:
         missing.append("nothing was lost with a follower that was held behind: nothing was proved")
-    lost = [f"{name} {len(one.report.lost)} of {one.report.acknowledged:,}" for name, one in found.items()]
     return Finding(
-        fault=NAME, report=found[strict.name].report, missing=tuple(missing), figures=f"lost: {', '.join(lost)}"
+        fault=NAME,
+        report=found[strict.name].report,
+        missing=tuple(missing),
+        figures="; ".join(f"{name}: {_told(one.report)}" for name, one in found.items()),
     )
+
+
+def _told(report: Report) -> str:
+    twice = _tokens_twice(report)
+    again = [f"{len(twice)} tokens twice"] if twice else []
+    resumed = [f"resumed within {max(report.resume):.2f} s"] if report.resume else []
+    return ", ".join([f"{len(report.lost)} of {report.acknowledged:,} lost", *again, *resumed])
+
+
+def _tokens_twice(report: Report) -> list[str]:
+    return [told for told in report.dup_in_lease if "ran twice" in told]
 
 
 async def _once(mode: Mode, place: Place, seed: int, *, long: bool) -> Finding:
