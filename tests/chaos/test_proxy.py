@@ -70,6 +70,20 @@ async def test_a_lost_answer_follows_a_request_that_was_carried_out() -> None:
             assert await ask(proxy) == b"ahoy\n"
 
 
+async def test_an_address_leads_elsewhere_once_it_is_told_to() -> None:
+    old, new = Echo(), Echo()
+    async with old.serving() as port, new.serving() as elsewhere:
+        with Proxy("127.0.0.1", port) as proxy:
+            async with connected(proxy) as (reader, writer):
+                writer.write(b"old\n")
+                assert await reader.readline() == b"old\n"
+                proxy.lead_to("127.0.0.1", elsewhere)
+                with pytest.raises(ConnectionResetError):
+                    await reader.readline()
+            assert await ask(proxy, b"new\n") == b"new\n"
+            assert (old.heard, new.heard) == ([b"old\n"], [b"new\n"])
+
+
 async def test_a_silenced_connection_is_neither_served_nor_closed() -> None:
     echo = Echo()
     async with echo.serving() as port:

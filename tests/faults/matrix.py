@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tests.faults import herds, network, store_gone, unique_race
+from tests.faults import held_snapshot, herds, network, promoted, store_gone, unique_race
 from tests.faults.disk import full_disk
 from tests.faults.judging import spec_of
 from tests.faults.one_file import crowded_file
@@ -190,6 +190,24 @@ LOCAL = (
         seeds=1,
     ),
     Row(
+        number="M10",
+        what="a Redis replica promoted under load: one that has all that was answered, that follows, that is behind",
+        expect="lost 0 of what the replica has received, else printed; every worker resumes within 5 s",
+        run=promoted.redis_replica,
+        stores=("redis",),
+        long_only=True,
+        seeds=3,
+    ),
+    Row(
+        number="M11",
+        what="a PostgreSQL standby promoted under load: one that is waited for, that follows, that is behind",
+        expect="lost 0 where the standby is synchronous, else printed; every worker resumes within 5 s",
+        run=promoted.postgres_standby_of,
+        stores=("postgres",),
+        long_only=True,
+        seeds=3,
+    ),
+    Row(
         number="M12",
         what="workers' clocks an hour off; the store's clock set ten minutes forward and back under load",
         expect="early 0; run twice under a valid lease 0, but once more where a clock set forward ended the lease",
@@ -249,6 +267,15 @@ LOCAL = (
         expect="discarded 0: they wait, explain and doctor say why, and run when the other version comes",
         run=rolling,
         controls={"discard_unknown": ("misjudged",)},
+    ),
+    Row(
+        number="M22",
+        what="a snapshot held open under steady load, 60 s at length",
+        expect="lost 0; everything ends; throughput and claim time printed against those without it",
+        run=held_snapshot.held,
+        stores=("postgres", "sqlite"),
+        long_only=True,
+        seeds=1,
     ),
 )
 ROWS.update({row.number: row for row in LOCAL})

@@ -136,6 +136,11 @@ class Proxy:
         self._refusing = True
         self._do(self._reset())
 
+    def lead_to(self, host: str, port: int) -> None:
+        """Reset every connection, and lead new ones to another server: an address that follows a failover."""
+        self._target = (host, port)
+        self._do(self._reset())
+
     def heal(self) -> None:
         """Pass everything again. Connections that were silenced are reset, as those of a mended cable soon are."""
         self._delay = self._loss = 0.0

@@ -28,6 +28,8 @@ from windlass.core.transition import decide
 from windlass.core.unique import Unique
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Created, Lease, Store, Verdict
+from windlass.stores.postgres import notices
+from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.schema import VERSION
 from windlass.stores.postgres.store import PostgresStore
 
@@ -105,11 +107,12 @@ async def test_lost_connections_are_made_anew_and_nothing_is_lost(store: Postgre
 
 
 class Wire:
-    """Stands between a store and its server, and can cut the connection just before an answer arrives."""
+    """Stands between a store and its server: can cut the connection just before an answer, or not tell of its end."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         self.cut_next = False
+        self.hide_ends = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -122,7 +125,7 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        there, back = await asyncio.open_connection("127.0.0.1", self.port)
         for source, sink, other, answers in ((reader, back, writer, False), (there, writer, back, True)):
             task = asyncio.create_task(self._carry(source, sink, other, answers=answers))
             self._tasks.add(task)
@@ -130,15 +133,19 @@ class Wire:
     async def _carry(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, other: asyncio.StreamWriter, *, answers: bool
     ) -> None:
-        with suppress(OSError):
-            while data := await source.read(65536):
-                if answers and self.cut_next:
-                    self.cut_next = False
-                    break
-                sink.write(data)
-                await sink.drain()
-        for end in (sink, other):
-            end.close()
+        try:
+            with suppress(OSError):
+                while data := await source.read(65536):
+                    if answers and self.cut_next:
+                        self.cut_next = False
+                        break
+                    sink.write(data)
+                    await sink.drain()
+            if answers and self.hide_ends:
+                await asyncio.Event().wait()  # until the wire is taken away
+        finally:
+            for end in (sink, other):
+                end.close()
 
 
 async def test_a_claim_whose_answer_was_lost_is_found_again(store: PostgresStore, place: PostgresPlace) -> None:
@@ -221,6 +228,36 @@ async def test_notices_come_back_after_their_connection_was_lost(store: Postgres
         await put(other)
         await until(lambda: rings, "a wake-up")
     await other.close()
+
+
+async def test_the_last_words_of_a_server_whose_end_is_not_heard_yet_stop_nobody(
+    store: PostgresStore, place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a server's last words and the end of its connection, the driver refuses in a way of its own."""
+    monkeypatch.setattr(notices, "_PROBE", 0.05)
+    wire = Wire(urlsplit(place.url).port or 0)
+    wire.hide_ends = True
+    async with wire.laid() as port:
+        far = store_at(f"{place.url.replace(str(wire.port), str(port))}?schema={place.schema}")
+        await far.open()
+        async with far.notices.subscribe(lambda: None):
+            await until(lambda: far.notices.healthy, "the notices to be healthy")
+            await asyncio.gather(*[far.health() for _ in range(6)])  # so that some connections are there
+            await cut(place)
+            await until(lambda: not far.notices.healthy, "the loss to be noticed")
+            assert await far.jobs.claim(want()) == []
+            await until(lambda: far.notices.healthy, "the notices to be healthy again")
+        await far.close()
+
+
+async def test_an_internal_error_of_the_driver_is_told_as_a_lost_connection(store: PostgresStore) -> None:
+    class Refusing(Room):
+        @guarded
+        async def ask(self) -> None:
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+    with pytest.raises(StoreUnavailable, match="try again"):
+        await Refusing(store.link).ask()
 
 
 async def test_a_job_being_completed_elsewhere_holds_up_no_heartbeat(

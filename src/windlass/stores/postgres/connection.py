@@ -60,6 +60,8 @@ _LOST = (
     ConnectionError,
 )
 """the connection is gone, and with it the knowledge whether what was asked has happened"""
+DRIVER = (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError)
+"""all that the driver raises when something fails; an internal error between a server's last words and its leaving"""
 _RIVALS = (pg.DeadlockDetectedError, pg.SerializationError)
 """nothing has happened: another transaction came first"""
 
@@ -305,7 +307,7 @@ async def carry(ask: Ask, steps: Steps[T]) -> T:
 async def _close(connection: Connection) -> None:
     try:
         await connection.close(timeout=1)
-    except (OSError, TimeoutError, pg.PostgresError, pg.InterfaceError):
+    except DRIVER:
         connection.terminate()
 
 
@@ -323,7 +325,7 @@ def guarded(method: F) -> F:
     async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
         try:
             return await method(room, *args, **kwargs)
-        except (pg.PostgresError, pg.InterfaceError, OSError, UnicodeError, OverflowError) as error:
+        except (*DRIVER, UnicodeError, OverflowError) as error:
             raise translate(error, room.link.place) from error
 
     return cast("F", guard)  # it has the method's own parameters and result

@@ -15,10 +15,8 @@ import secrets
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from asyncpg import exceptions as pg
-
 from windlass.core.errors import StoreError
-from windlass.stores.postgres.connection import Room, guarded
+from windlass.stores.postgres.connection import DRIVER, Room, guarded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -36,7 +34,7 @@ _MOST = 50  # queues named in one notice; more are told of as one change of anyt
 NOTIFY = """
 SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, told) FROM unnest($2::text[]) AS told
 """
-_FAULTS = (pg.PostgresError, pg.InterfaceError, OSError, StoreError)
+_FAULTS = (*DRIVER, StoreError)
 
 
 def channel_of(link: Link) -> str:
