@@ -60,6 +60,8 @@ class Finding:
     fault: str
     report: Report
     missing: tuple[str, ...] = ()
+    figures: str = ""
+    """what else was measured, in a phrase"""
 
     @property
     def good(self) -> bool:
