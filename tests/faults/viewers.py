@@ -26,6 +26,8 @@ from windlass.chaos.place import Place
 from windlass.client.jobs import Search
 
 EVERY = (1.0, 2.0)
+PATIENCE = 5.0
+"""seconds that the last views may take after the end"""
 USERS = 500
 PAST = "past"
 """type and queue of the finished jobs that they page through"""
@@ -75,7 +77,8 @@ class Viewer:
             await view()
         except WindlassError as error:
             self.errors.append(f"{type(error).__name__}: {error}"[:300])
-        self.took.append((name, time.perf_counter() - begun))
+        finally:
+            self.took.append((name, time.perf_counter() - begun))  # at least so long, of one that is waited for no more
 
     async def _page(self) -> None:
         if self._after is None:
@@ -129,11 +132,13 @@ async def main(n: int, seed: int, file: Path) -> None:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         async with asyncio.TaskGroup() as tasks:
-            for viewer in viewers:
-                tasks.create_task(viewer.look(over))
-            tasks.create_task(viewers[0].poll(over))
+            looking = [tasks.create_task(viewer.look(over)) for viewer in viewers]
+            looking.append(tasks.create_task(viewers[0].poll(over)))
             await asyncio.to_thread(sys.stdin.read)
             over.set()
+            _, late = await asyncio.wait(looking, timeout=PATIENCE)
+            for one in late:
+                one.cancel()
     app.close()
     found = {
         "took": [one for viewer in viewers for one in viewer.took],
