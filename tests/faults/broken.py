@@ -220,6 +220,20 @@ class AcknowledgesAnyway(Jobs):
             return [Created(one.id) for one in drafts]
 
 
+class KeepsWhatItClaimed(Jobs):
+    """Leaks 64 KiB with every job that it claims."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.kept: list[bytes] = []
+
+    async def claim(self, want: Want) -> list[Job]:
+        found = await self.real.claim(want)
+        # Written to, for memory that nobody has written to is not taken yet.
+        self.kept += [b"\x01" * 2**16 for _ in found]
+        return found
+
+
 class LooksThenFires:
     """Makes the job of a tick that stood when it looked, whoever else may have fired it since."""
 
@@ -256,6 +270,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "acknowledge_anyway": AcknowledgesAnyway,
     "never_fence": TakesSilenceForConsent,
     "give_up": GivesUp,
+    "leak": KeepsWhatItClaimed,
 }
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tests.faults import held_snapshot, herds, network, promoted, store_gone, unique_race
+from tests.faults.crowds import crowds
 from tests.faults.disk import full_disk
 from tests.faults.judging import spec_of
 from tests.faults.one_file import crowded_file
 from tests.faults.proof import ProvenBy
+from tests.faults.soak import soak
 from tests.faults.ticks import ticks
 from tests.faults.versions import rolling
 from tests.faults.wrong_clocks import clocks
@@ -279,3 +281,26 @@ LOCAL = (
     ),
 )
 ROWS.update({row.number: row for row in LOCAL})
+
+# What takes minutes.
+LASTING = (
+    Row(
+        number="M23",
+        what="200 viewers page through the views of a store with 200,000 finished jobs while its workers are busy",
+        expect="lost 0; no view fails; p95 of a view 150 ms and claims -3 % are goals, 2 s fails",
+        run=crowds,
+        controls={"read_everything": ("p95",)},
+        long_only=True,
+        seeds=1,
+    ),
+    Row(
+        number="M24",
+        what="faults of all these kinds at random, for minutes or for a day, while jobs keep coming",
+        expect="all zeros; memory, files, threads and connections of a worker that lives through it are flat",
+        run=soak,
+        controls={"leak": ("grew from",)},
+        long_only=True,
+        seeds=1,
+    ),
+)
+ROWS.update({row.number: row for row in LASTING})

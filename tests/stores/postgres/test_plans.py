@@ -197,6 +197,8 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
         "by queue": (200, lambda store: store.views.find(Filter(queue="q3"), 50)),
         "by type": (200, lambda store: store.views.find(Filter(type="t3"), 50)),
         "by status": (200, lambda store: store.views.find(Filter(status=Status.SUCCEEDED), 50)),
+        "by type and status": (200, lambda store: store.views.find(Filter(type="t3", status=Status.FAILED), 50)),
+        "of queue and status": (200, lambda store: store.views.count(Filter(queue="q3", status=Status.RETRYING))),
         "by user": (300, lambda store: store.views.find(Filter(user_id="u77"), 50)),
         "by correlation": (300, lambda store: store.views.find(Filter(correlation_id="c77"), 50)),
         "by entity": (300, lambda store: store.views.find(Filter(entity_name="e", entity_id="77"), 50)),

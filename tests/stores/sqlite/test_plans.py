@@ -87,6 +87,8 @@ async def test_chores_look_only_at_what_is_due(file: SqliteStore, traced: Traced
         (Filter(correlation_id="3"), "windlass_jobs_correlation"),
         (Filter(type="noop"), "windlass_jobs_type"),
         (Filter(parent_id="x"), "windlass_jobs_parent"),
+        (Filter(type="noop", status=Status.QUEUED), "windlass_jobs_status"),
+        (Filter(queue="default", status=Status.FAILED), "windlass_jobs_status"),
     ],
 )
 async def test_each_way_to_find_jobs_has_its_index(
@@ -102,3 +104,17 @@ async def test_each_way_to_find_jobs_has_its_index(
 async def test_the_newest_jobs_are_found_without_sorting(file: SqliteStore, traced: Traced) -> None:
     plans = await traced.during(lambda: file.views.find(Filter(), 10))
     assert not [plan for plan in plans if "TEMP B-TREE" in plan]
+
+
+async def test_queues_are_listed_without_a_walk_over_the_jobs_they_once_had(file: SqliteStore, traced: Traced) -> None:
+    plans = await traced.during(file.queues.list)
+    walked = [plan for plan in plans if "windlass_jobs" in plan]
+    assert len(walked) == 3
+    assert all("windlass_jobs_claim (queue=?" in plan or "windlass_jobs_leases" in plan for plan in walked), plans
+
+
+async def test_what_runs_of_a_queue_or_a_type_is_found_by_its_lease(file: SqliteStore, traced: Traced) -> None:
+    for filter_ in (Filter(queue="default", status=Status.PROCESSING), Filter(type="noop", status=Status.PROCESSING)):
+        for call in (lambda one=filter_: file.views.find(one, 10), lambda one=filter_: file.views.count(one)):
+            plans = await traced.during(call)
+            assert any("windlass_jobs_leases" in plan for plan in plans), plans

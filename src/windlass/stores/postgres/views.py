@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _INDEXED = ("next_id", "parent_id", "correlation_id", "entity_id", "user_id", "schedule", "type", "queue", "status")
 """What a view is walked by, if it is asked for: the one of these that comes first, as it leaves the fewest jobs."""
 _FIELDS = (*_INDEXED, "entity_name")
+_WIDE, _PLENTY = ("type", "queue"), (Status.SUCCEEDED, Status.PROCESSING)
+"""A type or a queue has all jobs it ever had, and few of them stand in any status but these. What runs is found by its
+own indexes."""
 # What runs is in other indexes than the rest, so each half of a view is asked for in the words of its own.
 _RESTING, _RUNNING = "j.status <> 'processing'", "j.status = 'processing'"
 
@@ -121,6 +124,8 @@ def _halves(filter_: Filter, by: str | None) -> list[tuple[str, str]]:
 def _where(filter_: Filter, after: str | None) -> tuple[str, str | None, list[Any]]:
     given = {name: getattr(filter_, name) for name in _FIELDS if getattr(filter_, name) is not None}
     by = next((name for name in _INDEXED if name in given), None)
+    if by in _WIDE and filter_.status not in (None, *_PLENTY):
+        by = "status"
     parts: list[str] = []
     for n, name in enumerate(given, 1):
         # As a range of one value it takes part in the order, which leaves the index of ids no way to give it.

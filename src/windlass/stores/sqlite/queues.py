@@ -25,11 +25,22 @@ INSERT INTO windlass_queues (name, max_depth) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET max_depth = excluded.max_depth
 """
 ALL = "SELECT name, paused_at, max_depth FROM windlass_queues ORDER BY name"
-DEPTH = "SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE status = 'queued' AND queue = ? LIMIT ?)"
-PROCESSING = "SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE status = 'processing' AND queue = ? LIMIT ?)"
-OLDEST = (
-    "SELECT min(queued_at) FROM (SELECT queued_at FROM windlass_jobs WHERE status = 'queued' AND queue = ? LIMIT ?)"
+# The indexes are named: left to itself SQLite walks all jobs that the queue ever had.
+DEPTH = """
+SELECT count(*) FROM (
+    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = ? LIMIT ?
 )
+"""
+PROCESSING = """
+SELECT count(*) FROM (
+    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_leases WHERE status = 'processing' AND queue = ? LIMIT ?
+)
+"""
+OLDEST = """
+SELECT min(queued_at) FROM (
+    SELECT queued_at FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = ? LIMIT ?
+)
+"""
 
 
 class SqliteQueues:

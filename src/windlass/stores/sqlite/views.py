@@ -109,7 +109,10 @@ GROUP BY queue ORDER BY queue
 
 def _where(filter_: Filter, after: str | None) -> tuple[str, list[Any]]:
     given = [(name, getattr(filter_, name)) for name in _FIELDS if getattr(filter_, name) is not None]
-    parts = [f"{name} = ?" for name, _ in given]
+    # A type or a queue has all jobs it ever had, and few of them stand in any status but succeeded: with the plus,
+    # they are found by their status.
+    wide = () if filter_.status in (None, Status.SUCCEEDED) else ("type", "queue")
+    parts = [f"{'+' if name in wide else ''}{name} = ?" for name, _ in given]
     values: list[Any] = [value.value if isinstance(value, Status) else value for _, value in given]
     if filter_.status is Status.PROCESSING:
         parts.append("status = 'processing'")  # said as the index of leases says it, so that it serves

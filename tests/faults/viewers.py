@@ -1,0 +1,151 @@
+"""Many who look at one store, in a process of their own: `python -m tests.faults.viewers NUMBER SEED FILE`.
+
+Each asks for one view every second or two, as a page of a dashboard would: a page of jobs and the pages after it, a
+count, the queues, the history of a job it has seen. All share one application, as the pages of one dashboard do. The
+figures of the last hour are the same for all, so that one asks for them in place of all: the reliability contract (F43)
+wants this of a dashboard, as most stores have to count them.
+
+It says `ready`, looks until its input closes, and leaves what it saw in the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from windlass import Job, JobNotFound, Status, Windlass, WindlassError
+from windlass.chaos.place import Place
+from windlass.client.jobs import Search
+
+EVERY = (1.0, 2.0)
+PATIENCE = 5.0
+"""seconds that the last views may take after the end"""
+USERS = 500
+PAST = "past"
+"""type and queue of the finished jobs that they page through"""
+SCANS = "read_everything"
+"""the mistake: counts that are made by reading every job"""
+View = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Viewer:
+    """One page of a dashboard that is left open."""
+
+    def __init__(self, app: Windlass, chance: random.Random, control: str) -> None:
+        self._app, self._chance, self._control = app, chance, control
+        self._search: Search = {}
+        self._after: str | None = None
+        self._known: Job | None = None
+        self.took: list[tuple[str, float]] = []
+        self.errors: list[str] = []
+
+    async def look(self, over: asyncio.Event) -> None:
+        """Ask for one view after another until it is over."""
+        views: dict[str, View] = {
+            "page": self._page,
+            "count": self._count,
+            "queues": self._queues,
+            "history": self._history,
+        }
+        await self._pause(over, 0.0)  # they did not all come at once
+        while not over.is_set():
+            await self._ask(*self._chance.choice(list(views.items())))
+            await self._pause(over, EVERY[0])
+
+    async def poll(self, over: asyncio.Event) -> None:
+        """Ask for the figures that are the same for all."""
+        while not over.is_set():
+            await self._ask("stats", self._stats)
+            await self._pause(over, EVERY[0])
+
+    async def _pause(self, over: asyncio.Event, least: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._chance.uniform(least, EVERY[1])):
+                await over.wait()
+
+    async def _ask(self, name: str, view: View) -> None:
+        begun = time.perf_counter()
+        try:
+            await view()
+        except WindlassError as error:
+            self.errors.append(f"{type(error).__name__}: {error}"[:300])
+        finally:
+            self.took.append((name, time.perf_counter() - begun))  # at least so long, of one that is waited for no more
+
+    async def _page(self) -> None:
+        if self._after is None:
+            searches: list[Search] = [
+                {},
+                {"status": self._chance.choice([Status.SUCCEEDED, Status.PROCESSING, Status.QUEUED])},
+                {"queue": PAST},
+                {"type": PAST, "status": self._chance.choice([Status.SUCCEEDED, Status.FAILED, Status.QUEUED])},
+                {"user": self._user()},
+            ]
+            self._search = self._chance.choice(searches)
+        page = await self._app.jobs.find(limit=50, after=self._after, **self._search)
+        self._after = page.next if self._chance.random() < 0.8 else None
+        self._known = self._chance.choice(page.jobs) if page.jobs else self._known
+
+    async def _count(self) -> None:
+        if self._control == SCANS:
+            assert [job.id async for job in self._app.jobs.each()]
+            return
+        searches: list[Search] = [
+            {"status": self._chance.choice([Status.SUCCEEDED, Status.FAILED, Status.QUEUED])},
+            {"type": PAST, "status": Status.FAILED},
+            {"user": self._user()},
+        ]
+        await self._app.jobs.count(**self._chance.choice(searches))
+
+    async def _queues(self) -> None:
+        await self._app.queues.list()
+
+    async def _stats(self) -> None:
+        await self._app.store.views.stats(timedelta(hours=1))
+
+    async def _history(self) -> None:
+        if self._known is None:
+            await self._page()
+        else:
+            with suppress(JobNotFound):  # nobody keeps a job from being pruned for those who look at it
+                await self._app.jobs.history(self._known.id)
+
+    def _user(self) -> str:
+        return f"u{self._chance.randrange(USERS)}"
+
+
+async def main(n: int, seed: int, file: Path) -> None:
+    """Look until the input closes."""
+    place = Place.told()
+    over = asyncio.Event()
+    async with Windlass(place.url, namespace=place.namespace) as app:
+        viewers = [Viewer(app, random.Random(f"{seed} {number}"), place.control) for number in range(n)]
+        await app.store.views.stats(timedelta(0))  # connected
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        async with asyncio.TaskGroup() as tasks:
+            looking = [tasks.create_task(viewer.look(over)) for viewer in viewers]
+            looking.append(tasks.create_task(viewers[0].poll(over)))
+            await asyncio.to_thread(sys.stdin.read)
+            over.set()
+            _, late = await asyncio.wait(looking, timeout=PATIENCE)
+            for one in late:
+                one.cancel()
+    app.close()
+    found = {
+        "took": [one for viewer in viewers for one in viewer.took],
+        "errors": [one for viewer in viewers for one in viewer.errors],
+    }
+    file.write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))
