@@ -6,8 +6,10 @@ import pytest
 
 from tests.contract.places import Place
 from tests.contract.steps import put, start, told
+from tests.control.conftest import address
 from windlass.core.errors import SchemaMismatch
 from windlass.core.history import Happened
+from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Store
 
 
@@ -116,3 +118,22 @@ async def test_removing_takes_away_everything_but_what_is_not_ours(place: Place,
     assert (await fresh.views.find(Filter(), 10)).jobs == ()
     await put(fresh)
     await fresh.close()
+
+
+@pytest.mark.parametrize("namespace", ["shop", "windlass_shop", "windlass_jobs"])
+async def test_namespaces_are_apart_whatever_they_begin_with(place: Place, namespace: str) -> None:
+    url, _ = address(place)
+    store, beside = place.store(), store_at(url, namespace=namespace)
+    await beside.open()  # first, so that whatever is made beside it must not be taken for its own, nor the other way
+    await store.open()
+    [mine] = await put(store)
+    [its] = await put(beside)
+    assert await beside.schema.verify() == []
+    assert await store.schema.verify() == []
+    assert [job.id for job in (await store.views.find(Filter(), 10)).jobs] == [mine]
+    assert [job.id for job in (await beside.views.find(Filter(), 10)).jobs] == [its]
+    await beside.schema.remove()
+    await beside.close()
+    assert await store.schema.verify() == []
+    assert await told(store, mine) == [Happened.ENQUEUED]
+    await store.close()

@@ -298,6 +298,8 @@ async def test_a_thread_that_is_slow_to_start_does_not_begin_a_job_that_was_give
     running = Running(job, note.declaration, time.monotonic() + 0.05)
     submit = slow.submit
 
+    def nothing(_: Running, __: Progress) -> None: ...
+
     def late(work: Callable[[], None]) -> None:
         def wait_first() -> None:
             held.wait(10)
@@ -306,7 +308,7 @@ async def test_a_thread_that_is_slow_to_start_does_not_begin_a_job_that_was_give
         submit(wait_first)
 
     slow.submit = late  # type: ignore[method-assign]  # the machine, not the code, makes a thread wait
-    going = asyncio.create_task(execute(running, ThreadRunner(slow), lambda *_: None, Completion(app.store, running)))
+    going = asyncio.create_task(execute(running, ThreadRunner(slow), nothing, Completion(app.store, running)))
     if why == "lease":
         await until(lambda: time.monotonic() > running.valid_until, "the lease to be over")
     else:

@@ -33,7 +33,7 @@ OLDEST = 130_000
 """PostgreSQL 13: gen_random_uuid() without an extension"""
 _MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
-_TABLE = re.compile(r"(?<![\w\"])windlass_(\w+)")
+_TABLE = re.compile(r"(?<![\w\"'])windlass_(\w+)")
 _INDEX = re.compile(r"\bINDEX windlass_(\w+)")
 
 # Every statement here is written for an index. Plans are made once per connection, maybe while the tables are still

@@ -34,20 +34,20 @@ SELECT json_object_agg(name, said ORDER BY name) FROM (
         || CASE WHEN i.indisvalid THEN '' ELSE ' INVALID' END AS said
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
     JOIN pg_namespace AS n ON n.oid = t.relnamespace
-    WHERE n.nspname = %s AND starts_with(t.relname, %s)
+    WHERE n.nspname = %s AND t.relname = ANY (%s)
     UNION ALL
     SELECT 'column ' || t.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod)
     FROM pg_attribute AS a JOIN pg_class AS t ON t.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace
-    WHERE n.nspname = %s AND starts_with(t.relname, %s) AND t.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE n.nspname = %s AND t.relname = ANY (%s) AND t.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
 ) AS made
 """
-MADE = _MADE % (("$1::text", "$2::text") * 2)
+MADE = _MADE % (("$1::text", "$2::text[]") * 2)
 STAND = """
 INSERT INTO windlass_meta (key, value)
 SELECT key, value FROM (VALUES ('schema', '%d'), ('compatible', '%d'), ('made', (%s)::text)) AS told (key, value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 """
-_TABLES = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_TABLES = re.compile(r"^CREATE TABLE windlass_(\w+)", re.MULTILINE)
 KEPT = "SELECT value FROM windlass_meta WHERE key = 'made'"
 
 
@@ -126,20 +126,26 @@ class PostgresSchema(Room):
     def _statements(self, found: int) -> list[str]:
         """Each statement that is missing, the last of them saying where the schema stands then."""
         statements = [statement for name in MIGRATIONS[found:] for statement in _split(_script(name))]
-        where = (_literal(self.link.schema or "public"), _literal(f"{self.link.place.namespace}_"))
+        tables = ", ".join(map(_literal, self._tables()))
+        where = (_literal(self.link.schema or "public"), f"ARRAY[{tables}]")
         statements.append(STAND % (VERSION, COMPATIBLE, _MADE % (where * 2)))
         return [self.link.sql(statement) for statement in statements]
 
     async def _drop(self, ask: Ask) -> None:
         await lock(ask, [f"{self.link.scope}:migrate"])
         [(there,)] = await ask(EXISTS, self.link.schema, f"{self.link.place.namespace}_meta")
-        for table in _TABLES.findall("\n".join(map(_script, MIGRATIONS))) if there else ():
-            await ask(self.link.sql(f"DROP TABLE IF EXISTS {table}"))
+        for table in self._tables() if there else ():
+            await ask(f"DROP TABLE IF EXISTS {quoted(str(self.link.schema))}.{quoted(table)}")
+
+    def _tables(self) -> list[str]:
+        """By their names there: other namespaces may begin with this one's."""
+        made = _TABLES.findall("\n".join(map(_script, MIGRATIONS)))
+        return [f"{self.link.place.namespace}_{table}" for table in made]
 
     async def _differences(self, ask: Ask) -> list[str]:
         kept = await ask(KEPT)
         wanted: dict[str, str] = json.loads(kept[0][0]) if kept else {}
-        [(made,)] = await ask(MADE, self.link.schema, f"{self.link.place.namespace}_")
+        [(made,)] = await ask(MADE, self.link.schema, self._tables())
         found: dict[str, str] = json.loads(made or "{}")
         missing = [f"{name} is missing" for name in wanted if name not in found]
         changed = [
