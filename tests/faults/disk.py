@@ -101,25 +101,24 @@ async def _filled(place: Place, seed: int, disk: Path, server: Server | None, *,
     missing: list[str] = []
     async with Trial(place, spec=spec_of(place), seed=seed) as trial:
         await trial.ready(2)
-        for _ in range(2 if long else 1):
-            await trial.fill(60 if long else 20, 0.05)
-            trial.fault("disk")
-            fill(disk)
-            if kind_of(place) == "mongo":
-                await asyncio.to_thread(_checkpoint, place.url)
-            async with trial.producing(0.05, producers=2, pause=0.02):
-                if not await until(lambda: bool(_refused(trial)), 3 if place.control else 30):
-                    missing.append("no enqueue was refused while the disk was full: nothing was proved")
-                await asyncio.sleep(1.5)
-                free(disk)
-                if server is not None:
-                    await asyncio.to_thread(_start_again, server)
-                trial.healed("disk")
-                enough = len(_acknowledged(trial)) + 5
-                if not await until(partial(_goes_on, trial, enough), 30):
-                    missing.append("no enqueue was acknowledged after the disk was freed")
-            if not await trial.finished(90 if long else 40):
-                missing.append("not all ended after the disk was freed")
+        await trial.fill(100 if long else 20, 0.05)
+        trial.fault("disk")
+        fill(disk)
+        if kind_of(place) == "mongo":
+            await asyncio.to_thread(_checkpoint, place.url)
+        async with trial.producing(0.05, producers=2, pause=0.02):
+            if not await until(lambda: bool(_refused(trial)), 3 if place.control else 30):
+                missing.append("no enqueue was refused while the disk was full: nothing was proved")
+            await asyncio.sleep(1.5)
+            free(disk)
+            if server is not None:
+                await asyncio.to_thread(_start_again, server)
+            trial.healed("disk")
+            enough = len(_acknowledged(trial)) + 5
+            if not await until(partial(_goes_on, trial, enough), 30):
+                missing.append("no enqueue was acknowledged after the disk was freed")
+        if not await trial.finished(90 if long else 40):
+            missing.append("not all ended after the disk was freed")
         report = await trial.judged()
         refused = _refused(trial)
     untyped = [note for note in refused if not note.startswith(TYPED)]

@@ -65,8 +65,8 @@ async def cut_off(place: Place, seed: int, *, long: bool) -> Finding:
             await trial.ready(2)
             await trial.ready(1, CHAOS_URL=there.url)
             far = trial.hands[-1]
-            for _ in range(3 if long else 1):
-                await trial.fill(35 if long else 10, 0.1)
+            for _ in range(2 if long else 1):
+                await trial.fill(50 if long else 10, 0.1)
                 missing += await _cut(trial, proxy, far)
             await trial.finished(5 if place.control else 60)
             return await found_by("silence", trial, slow_to_resume, lambda _: missing)

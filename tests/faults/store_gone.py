@@ -108,7 +108,7 @@ async def _under_load(
 async def killed(place: Place, seed: int, *, long: bool) -> Finding:
     """`kill -9` of the server, away for longer than a lease, and started again on the same data."""
     down = 2.0 if long else 1.2
-    return await _under_load("server killed", place, seed, 3 if long else 1, lambda faults: faults.kill(down))
+    return await _under_load("server killed", place, seed, 2 if long else 1, lambda faults: faults.kill(down))
 
 
 async def frozen(place: Place, seed: int, *, long: bool) -> Finding:

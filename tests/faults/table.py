@@ -9,10 +9,11 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -22,7 +23,7 @@ from windlass.chaos.faults import Finding
 from windlass.chaos.report import Report, spread, together
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-BEGIN, END = "<!-- figures: written by script/faults -->", "<!-- end of figures -->"
+BEGIN, END = "<!-- %s figures: written by script/faults -->", "<!-- end of %s figures -->"
 HEADS = (
     *("trial", "store", "trials", "n", "faults", "must be 0", "late refused", "run again", "effects twice"),
     *("recovery p50 / p95 / max", "resumed max", "hand-back max", "3/n", "mistakes caught", "also"),
@@ -38,12 +39,24 @@ class Cell:
     trials: list[Future[tuple[Finding, str]]] = field(default_factory=list[Future[tuple[Finding, str]]])
     mistakes: dict[str, Future[list[str]]] = field(default_factory=dict[str, Future[list[str]]])
 
+    def start(self, pool: ProcessPoolExecutor, seed: int, *, long: bool) -> None:
+        """One trial."""
+        self.trials.append(pool.submit(carried_out, self.row.number, self.store, seed, long))
+
+    def start_mistakes(self, pool: ProcessPoolExecutor) -> None:
+        """All that can be made here."""
+        if self.store in self.row.mistaken_stores:
+            self.mistakes = {
+                one: pool.submit(looked_for, self.row.number, self.store, one) for one in self.row.controls
+            }
+
     def line(self) -> list[str]:
         """As the table shows it."""
-        findings = [one.result()[0] for one in self.trials]
+        findings = self.findings
         report = together([finding.report for finding in findings])
         bad = sorted({*report.broken, *(one for finding in findings for one in finding.missing)})
-        caught = sum(not one.result() for one in self.mistakes.values())
+        mistakes = [one for one in self.mistakes.values() if not one.cancelled()]
+        caught = sum(not one.result() for one in mistakes)
         return [
             self.row.number,
             self.store,
@@ -58,15 +71,20 @@ class Cell:
             f"{max(report.resume):.2f}" if report.resume else "–",
             f"{max(report.handback):.2f}" if report.handback else "–",
             bound(report),
-            f"{caught} of {len(self.mistakes)}" if self.mistakes else "–",
+            f"{caught} of {len(mistakes)}" if mistakes else "–",
             next((one.figures for one in reversed(findings) if one.figures), ""),
         ]
 
     @property
+    def findings(self) -> list[Finding]:
+        """Of the trials that there was time for."""
+        return [one.result()[0] for one in self.trials if not one.cancelled()]
+
+    @property
     def good(self) -> bool:
         """Whether all was well, and every mistake found."""
-        return all(one.result()[0].good for one in self.trials) and not any(
-            one.result() for one in self.mistakes.values()
+        return all(one.good for one in self.findings) and not any(
+            one.result() for one in self.mistakes.values() if not one.cancelled()
         )
 
 
@@ -107,11 +125,15 @@ def machine(versions: dict[str, str], seeds: int, size: str, at_once: int) -> st
     )
 
 
-def write(text: str) -> None:
+def write(text: str, section: str) -> None:
+    """Put a table in its place on the page; the others stay."""
+    begin, end = BEGIN % section, END % section
     page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"{PAGE} has no place for {section} figures: {begin} and {end}")
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def rows_of(cells: Sequence[Sequence[str]]) -> str:
@@ -129,7 +151,9 @@ def given() -> argparse.Namespace:
     told.add_argument(
         "--at-once", type=int, default=1, metavar="N", help="trials beside each other; most of each waits"
     )
+    told.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after so long")
     told.add_argument("--no-mistakes", action="store_true", help="leave out what must be caught")
+    told.add_argument("--section", help="the part of the page to write: short, long or lasting; by size if not given")
     told.add_argument("--dry-run", action="store_true", help="print the table, leave the page alone")
     return told.parse_args()
 
@@ -140,21 +164,33 @@ def main() -> int:
     cells = [Cell(row, store) for row in rows for store in asked.store.split(",") if store in row.stores]
     # Not a copy of this process: each has servers of its own, which it stops in the end.
     with ProcessPoolExecutor(asked.at_once, multiprocessing.get_context("spawn")) as pool:
+        for seed in range(asked.seeds):
+            # One seed after the other, so that all rows have as many trials when time is over.
+            for cell in cells:
+                if seed < (cell.row.seeds or asked.seeds):
+                    cell.start(pool, asked.first + seed, long=not asked.short)
+                if seed == 0 and not asked.no_mistakes:
+                    cell.start_mistakes(pool)
+        under_way: list[Future[Any]] = []
         for cell in cells:
-            number, store = cell.row.number, cell.store
-            seeds = min(asked.seeds, cell.row.seeds or asked.seeds)
-            for seed in range(asked.first, asked.first + seeds):
-                cell.trials.append(pool.submit(carried_out, number, store, seed, not asked.short))
-            if not asked.no_mistakes and store in cell.row.mistaken_stores:
-                cell.mistakes = {one: pool.submit(looked_for, number, store, one) for one in cell.row.controls}
-        lines = [cell.line() for cell in cells]
-    versions = {cell.store: version for cell in cells for one in cell.trials if (version := one.result()[1])}
+            under_way += [*cell.trials, *cell.mistakes.values()]
+        wait(under_way, asked.minutes * 60 if asked.minutes else None)
+        for one in under_way:
+            one.cancel()
+    cells = [cell for cell in cells if cell.findings]
+    lines = [cell.line() for cell in cells]
+    versions = {
+        cell.store: version
+        for cell in cells
+        for one in cell.trials
+        if not one.cancelled() and (version := one.result()[1])
+    }
     size = "short" if asked.short else "long"
     text = f"{machine(versions, asked.seeds, size, asked.at_once)}\n\n{rows_of(lines)}"
     if asked.dry_run:
         sys.stdout.write(f"{text}\n")
     else:
-        write(text)
+        write(text, asked.section or size)
     return 0 if all(cell.good for cell in cells) else 1
 
 

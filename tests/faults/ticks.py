@@ -38,7 +38,7 @@ class Put:
 
 async def ticks(place: Place, seed: int, *, long: bool) -> Finding:
     """Rounds of schedules that are due, past and soon; in each one worker is frozen for a while, and one killed."""
-    rounds, each = (4, 12) if long else (2, 6)
+    rounds, each = (2, 16) if long else (2, 6)
     puts: list[Put] = []
     async with Trial(place, spec=spec_of(place), seed=seed) as trial:
         offsets = await _workers(trial, 5)

@@ -182,7 +182,7 @@ async def raced(place: Place, seed: int, *, long: bool) -> Finding:
                 apps = [application(there) for _ in range(CLIENTS // _EACH)]
                 for app in apps:
                     await stack.enter_async_context(app)
-                times = 20 if long else 6
+                times = 12 if long else 6
                 watching = asyncio.create_task(race.watch())
                 async with race.held(apps[0]):
                     strike(trial, "race")

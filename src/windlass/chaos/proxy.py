@@ -43,7 +43,7 @@ class _Connection:
     silent: bool = False
     """nothing passes either way any more, and nothing is closed"""
     marked: bool = False
-    """its last request had one of the proxy's marks"""
+    """one of its requests had one of the proxy's marks"""
     tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
 
@@ -116,8 +116,8 @@ class Proxy:
     def silence_marked(self, *, standing: bool = True) -> None:
         """The same from now on for each connection that carries a mark.
 
-        `standing`: also for those whose last request had one. They may be used for something else next, where clients
-        have no connection of its own for what is marked.
+        `standing`: also for those that have carried one before. They may be used for something else by now, where
+        clients have no connection of its own for what is marked.
         """
         self._muting = True
         if standing:
@@ -185,8 +185,9 @@ class Proxy:
     async def _carry_requests(self, one: _Connection, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(_CHUNK):
-                one.marked = any(mark in data for mark in self._marks)
-                one.silent = one.silent or (one.marked and self._muting)
+                marked = any(mark in data for mark in self._marks)
+                one.marked = one.marked or marked
+                one.silent = one.silent or (marked and self._muting)
                 await self._hold(one)
                 if not one.deaf and self._loss and self._chance.random() < self._loss:
                     one.deaf = True
