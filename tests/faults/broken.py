@@ -72,24 +72,20 @@ class CompletesById(Jobs):
 
 
 class RescuesFromASnapshot(Jobs):
-    """Decides by what it read at its last turn, and writes by id without looking again."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.decided: list[str] = []
+    """Decides by what it read a moment ago, and writes by id without looking again."""
 
     async def rescue(self, n: int) -> list[Rescued]:
-        for job in await self.store.views.get(self.decided):
+        now = await self.store.now()
+        decided = [job.id for job in await self.processing() if job.lease_expires_at and job.lease_expires_at < now]
+        if not decided:
+            return []
+        await asyncio.sleep(0.3)  # others rescue the same jobs meanwhile, and begin them
+        for job in await self.store.views.get(decided):
             if job is not None and job.status is Status.PROCESSING:
                 await self.end_lease(job)
             elif job is not None and job.status.finished:
                 await self.real.operate([Order(id=job.id, action=Action.RETRY, actor="rescue")])
-        found = await self.real.rescue(n) if self.decided else []
-        now = await self.store.now()
-        self.decided = [
-            job.id for job in await self.processing() if job.lease_expires_at and job.lease_expires_at < now
-        ]
-        return found
+        return await self.real.rescue(n)
 
 
 class TrustsItsOwnClock(Jobs):

@@ -37,6 +37,8 @@ on Redis, and a dozen on PostgreSQL when it has to connect"""
 
 _IMPATIENT = 3
 """how often a producer asks with little patience"""
+_PATIENT = 50
+"""how often it tries to open its store"""
 
 
 @contextmanager
@@ -136,7 +138,14 @@ async def _apps(place: Place, n: int) -> AsyncGenerator[list[Windlass], None]:
     async with AsyncExitStack() as stack:
         apps = [Windlass(place.url, namespace=place.namespace) for _ in range(n)]
         for app in apps:
-            await stack.enter_async_context(app)
+            for tries in count(1):
+                # In so little time even a store that is well may not open, on a machine that is busy.
+                try:
+                    await stack.enter_async_context(app)
+                    break
+                except StoreError:
+                    if tries > _PATIENT:
+                        raise
         yield apps
     for app in apps:
         app.close()
