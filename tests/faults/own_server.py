@@ -27,7 +27,8 @@ def _start(name: str, environment: Mapping[str, str]) -> Server:
         case "mongo":
             return start_mongo(own=True, environment=environment)
         case "postgres":
-            return start_postgres(own=True, environment=environment)
+            # Some trials have fifty workers, each with connections of its own.
+            return start_postgres("-c", "max_connections=500", own=True, environment=environment)
         case _:
             return start_redis(own=True, environment=environment)
 
