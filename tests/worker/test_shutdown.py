@@ -16,6 +16,7 @@ from tests.worker import handlers
 from tests.worker.handlers import in_mode
 from windlass import Ctx, Happened, Status, Windlass
 from windlass.core.events import WorkerStopped, WorkerStopping
+from windlass.stores.contract import Promoted
 from windlass.worker.shutdown import stopped_by_signals
 
 pytestmark = pytest.mark.timeout(40)
@@ -257,3 +258,25 @@ async def test_a_thread_that_stops_when_told_is_handed_back_once_it_has(app: Win
     assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 0), "nobody cancelled it"
     assert (await handle.history())[-1].happened is Happened.RELEASED
     assert (await handle.history())[-1].at.timestamp() > ended[0] - 0.01, "others may not have it while it still runs"
+
+
+async def test_a_driver_that_swallows_a_cancellation_does_not_keep_a_worker_from_stopping(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swallowed: list[int] = []
+    promote = app.store.jobs.promote
+
+    async def deaf_once(n: int) -> Promoted:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            if swallowed:
+                raise
+            swallowed.append(n)
+        return await promote(n)
+
+    monkeypatch.setattr(app.store.jobs, "promote", deaf_once)
+    async with asyncio.timeout(10), working(app) as worker:
+        worker.stop()
+        await worker.wait()
+    assert len(swallowed) == 1

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from windlass.client.client import Client
     from windlass.stores.contract import Held, Store
 
+_CANCEL_EVERY = 0.2  # seconds
 T = TypeVar("T")
 TTL = timedelta(seconds=30)
 SHORTEST = timedelta(milliseconds=100)
@@ -140,8 +141,9 @@ async def _outcome(asking: asyncio.Task[Granted | Held]) -> Granted | Held | Non
 
 
 async def _let_go(store: Store, held: Lock, keeping: asyncio.Task[None]) -> bool:
-    keeping.cancel()
-    await asyncio.wait([keeping])
+    while not keeping.done():  # a driver may swallow a cancellation that meets an answer on its way
+        keeping.cancel()
+        await asyncio.wait([keeping], timeout=_CANCEL_EVERY)
     return await _in_spite(held.give_back(store))
 
 

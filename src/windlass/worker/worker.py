@@ -33,6 +33,7 @@ from windlass.worker.suspects import Suspects
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from windlass.client.client import Client
@@ -46,6 +47,7 @@ _PROGRESS_EVERY = 0.2  # seconds: reports are gathered so long
 _CANCELS_EVERY = 0.25  # seconds: at most so often a notice makes it look for cancel requests
 _DRAIN_EVERY = 0.02
 _CHECK_EVERY = 1.0
+_CANCEL_EVERY = 0.2
 _OBEY = 0.5  # seconds a cancelled handler has to end at shutdown, after its grace period
 
 
@@ -211,8 +213,7 @@ class Worker:
                 await self._hand_back()
             self._settling.close()
             await settling
-            for chore in chores:
-                chore.cancel()
+            await _end_all(chores)
 
     # One job.
 
@@ -418,3 +419,11 @@ class Worker:
                 config.concurrency,
             )
         )
+
+
+async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel them until they have ended: a driver may swallow a cancellation that meets an answer on its way."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_CANCEL_EVERY)
