@@ -114,7 +114,8 @@ async def under_load(
     await trial.until_all_resumed(0, within=30)
 
     async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
-        await asyncio.sleep(1)
+        # Longer than a server may take to write down what it has acknowledged: what is lost of that is lost for good.
+        await asyncio.sleep(2.5)
         at = time.monotonic()
         await fault()
         answered = await able()

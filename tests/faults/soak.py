@@ -2,7 +2,7 @@
 
 One worker lives through all of it: it is cut off and loses answers like the others, but is never killed, stopped or
 frozen. Its memory, files and threads are sampled, and so are the connections through the proxy; `slopes.py` says what
-counts as flat. `WINDLASS_SOAK_MINUTES=1440` makes it last for a day.
+counts as flat. `SOAK_MINUTES=1440` makes it last for a day.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windlass.chaos.place import Place
 from windlass.chaos.proxy import Proxy
 from windlass.chaos.trial import Hand, Trial
 
-MINUTES = "WINDLASS_SOAK_MINUTES"
+MINUTES = "SOAK_MINUTES"
 LONG, SHORT = 180.0, 20.0
 MORTALS = 3
 PRODUCERS = 2
