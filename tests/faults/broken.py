@@ -41,7 +41,7 @@ from windlass.stores.contract import (
     Want,
 )
 
-OVER = timedelta(milliseconds=-1)
+OVER = timedelta(seconds=-1)
 
 
 class Jobs:
