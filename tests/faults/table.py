@@ -121,7 +121,7 @@ def machine(versions: dict[str, str], seeds: int, size: str, at_once: int) -> st
     servers = ", ".join(f"{store} {version}" for store, version in sorted(versions.items()))
     return (
         f"{datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.system()}, Python"
-        f" {platform.python_version()}; {servers}; {seeds} seeds, {size} trials, {at_once} at once."
+        f" {platform.python_version()}; {servers}; up to {seeds} seeds, {size} trials, {at_once} at once."
     )
 
 
@@ -153,7 +153,6 @@ def given() -> argparse.Namespace:
     )
     told.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after so long")
     told.add_argument("--no-mistakes", action="store_true", help="leave out what must be caught")
-    told.add_argument("--section", help="the part of the page to write: short, long or lasting; by size if not given")
     told.add_argument("--dry-run", action="store_true", help="print the table, leave the page alone")
     return told.parse_args()
 
@@ -190,7 +189,7 @@ def main() -> int:
     if asked.dry_run:
         sys.stdout.write(f"{text}\n")
     else:
-        write(text, asked.section or size)
+        write(text, size)
     return 0 if all(cell.good for cell in cells) else 1
 
 
