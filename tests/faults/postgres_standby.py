@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 from tests.faults.postgres_faults import Faults
 from tests.support.processes import HOST, Node, Server, free_ports, give, new_home
-from tests.support.servers import postgres_answers
+from tests.support.servers import postgres_answers, run_as
 from tests.support.until import until
 
 STREAMING = "SELECT state = 'streaming' AND sync_state = $1 FROM pg_stat_replication"
@@ -36,19 +35,7 @@ def start_standby(primary: Server, through: int) -> Server:
 
 def _copy(program: Path, node: Node, through: int) -> None:
     where = ["--host", HOST, "--port", str(through), "--username", "postgres", "--pgdata", str(node.data)]
-    done = subprocess.run(
-        [str(program), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
-        cwd=node.data,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        user=node.account.user,
-        group=node.account.group,
-        extra_groups=node.account.groups,
-    )
-    if done.returncode:
-        raise RuntimeError(f"pg_basebackup failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+    run_as(node, program, *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 
 
 async def wait_for_standby(primary: Server) -> None:

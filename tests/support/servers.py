@@ -149,8 +149,13 @@ ALREADY_INITIALIZED = 23
 
 def init_postgres(initdb: Path, node: Node) -> None:
     options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+    run_as(node, initdb, "-D", str(node.data), *options)
+
+
+def run_as(node: Node, program: Path, *arguments: str) -> None:
+    """Run a program to its end in the node's folder, as the account that its server has."""
     done = subprocess.run(
-        [str(initdb), "-D", str(node.data), *options],
+        [str(program), *arguments],
         cwd=node.data,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -161,7 +166,7 @@ def init_postgres(initdb: Path, node: Node) -> None:
         extra_groups=node.account.groups,
     )
     if done.returncode:
-        raise RuntimeError(f"initdb failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+        raise RuntimeError(f"{program.name} failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
 
 
 def reachable_programs(programs: Path, home: Path, account: Account) -> Path:
