@@ -294,7 +294,7 @@ class _Claim:
         elif _gives_key_up(first):
             values["unique_key"] = None
         found = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
-        return found, change(told, values, more={"attempts": 1})
+        return found, change(told, values, more={"attempts": 1}, of=docs)
 
     def _leased(self, doc: Doc, now: datetime, until: datetime) -> Doc:
         # Read and written under one version, so what the job is now is known without reading it again.

@@ -20,7 +20,7 @@ from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from bson import ObjectId
@@ -174,18 +174,32 @@ def present(values: Mapping[str, Any]) -> Doc:
 
 
 def change(
-    told: Doc, values: Mapping[str, Any], *, more: Mapping[str, int] | None = None, wake: str | None = None
+    told: Doc,
+    values: Mapping[str, Any],
+    *,
+    more: Mapping[str, int] | None = None,
+    wake: str | None = None,
+    of: Sequence[Doc] | None = None,
 ) -> Doc:
     """An update that sets these fields (None removes one), adds to others and appends its line of history.
 
-    It may wake who listens. Plain operators and not a pipeline: they cost the server less.
+    It may wake who listens. Plain operators and not a pipeline: they cost the server less. So does leaving out what
+    there is nothing to do for, a field to remove or a history to shorten: `of` are the jobs as they were read, if that
+    was with `moves` and all fields that it may remove.
     """
+    appended: Doc = {"$each": [told]}
+    if of is None or any(doc["moves"] >= HISTORY_LIMIT for doc in of):
+        appended["$slice"] = -HISTORY_LIMIT
     update: Doc = {
         "$set": {"updated_at": told["at"], "status": told["status"], **present({**values, "wake": wake})},
         "$inc": {"moves": 1, **{name: n for name, n in (more or {}).items() if n}},
-        "$push": {"history": {"$each": [told], "$slice": -HISTORY_LIMIT}},
+        "$push": {"history": appended},
     }
-    removed = {name: "" for name, value in values.items() if value is None}
+    removed = {
+        name: ""
+        for name, value in values.items()
+        if value is None and (of is None or any(name in doc for doc in of))
+    }
     if removed:
         update["$unset"] = removed
     return update

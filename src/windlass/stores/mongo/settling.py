@@ -124,6 +124,14 @@ _STANDING = dict.fromkeys(
         "limit_key",
         "unique_running",
         "next_id",
+        # what an ending removes, if it is there
+        "lease_expires_at",
+        "slot",
+        "unique_key",
+        "duration_ms",
+        "worker_id",
+        "error",
+        "result",
     ),
     1,
 )
@@ -228,7 +236,8 @@ def _update(
     told = line(now, one.happened, one.to, token=one.token, note=one.note, mark=mark)
     more = {"attempts": -int(one.give_back), "crashes": int(one.crashed), "lease_token": int(over is not None)}
     values, looked_up = _finish(pairs, now) if one.to.finished else _requeue(one, now)
-    update = change(told, {"lease_expires_at": None, "slot": None, **values}, more=more, wake=wake)
+    of = [doc for _, doc in pairs]
+    update = change(told, {"lease_expires_at": None, "slot": None, **values}, more=more, wake=wake, of=of)
     return found, as_pipeline(update, looked_up) if looked_up else update
 
 
