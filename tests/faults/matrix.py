@@ -51,6 +51,8 @@ class Row:
     """takes too long for a test: `script/faults` alone runs it"""
     seeds: int | None = None
     """how many of a long run's seeds it is tried with, if a trial takes minutes"""
+    alone: bool = False
+    """measures how fast something is, so that nothing may run beside it"""
 
     @property
     def mistaken_stores(self) -> tuple[str, ...]:
@@ -278,6 +280,7 @@ LOCAL = (
         stores=("postgres", "sqlite"),
         long_only=True,
         seeds=1,
+        alone=True,
     ),
 )
 ROWS.update({row.number: row for row in LOCAL})
@@ -292,6 +295,7 @@ LASTING = (
         controls={"read_everything": ("p95",)},
         long_only=True,
         seeds=1,
+        alone=True,
     ),
     Row(
         number="M24",

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -157,12 +158,10 @@ def given() -> argparse.Namespace:
     return told.parse_args()
 
 
-def main() -> int:
-    asked = given()
-    rows = [ROWS[number] for number in asked.trial.split(",")]
-    cells = [Cell(row, store) for row in rows for store in asked.store.split(",") if store in row.stores]
+def run(cells: Sequence[Cell], at_once: int, until: float | None, asked: argparse.Namespace) -> None:
+    """All of their trials and mistakes, so many beside each other, as far as there is time."""
     # Not a copy of this process: each has servers of its own, which it stops in the end.
-    with ProcessPoolExecutor(asked.at_once, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
         for seed in range(asked.seeds):
             # One seed after the other, so that all rows have as many trials when time is over.
             for cell in cells:
@@ -173,9 +172,18 @@ def main() -> int:
         under_way: list[Future[Any]] = []
         for cell in cells:
             under_way += [*cell.trials, *cell.mistakes.values()]
-        wait(under_way, asked.minutes * 60 if asked.minutes else None)
+        wait(under_way, None if until is None else max(0.0, until - time.monotonic()))
         for one in under_way:
             one.cancel()
+
+
+def main() -> int:
+    asked = given()
+    rows = [ROWS[number] for number in asked.trial.split(",")]
+    cells = [Cell(row, store) for row in rows for store in asked.store.split(",") if store in row.stores]
+    until = time.monotonic() + asked.minutes * 60 if asked.minutes else None
+    run([cell for cell in cells if cell.row.alone], 1, until, asked)
+    run([cell for cell in cells if not cell.row.alone], asked.at_once, until, asked)
     cells = [cell for cell in cells if cell.findings]
     lines = [cell.line() for cell in cells]
     versions = {
