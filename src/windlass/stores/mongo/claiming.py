@@ -20,7 +20,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, UPDATES, in_parts
+from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, UPDATES, beside, in_parts
 from windlass.stores.mongo.rates import Rates
 from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
@@ -57,7 +57,7 @@ class Claiming:
             if not one.taken:
                 raise
             # What is leased already must run; the next claim tells of the trouble, if it lasts.
-        return [job_of(doc) for doc in sorted(one.taken, key=_order)]
+        return sorted(one.taken, key=lambda job: (job.priority, job.run_at, job.id))
 
     async def _fill(self, one: _Claim, want: Want) -> None:
         page, tries = max(1, want.n), 0
@@ -124,7 +124,7 @@ class _Claim:
         self._mark = ObjectId()
         self.room = want.n
         self.blocked = 0
-        self.taken: list[Doc] = []
+        self.taken: list[Job] = []
         self._used: dict[str, int] = defaultdict(int)
         self._slots: dict[str, set[int]] = {}
         self._held: set[str] = set()
@@ -136,7 +136,7 @@ class _Claim:
         """Take what can be taken of these; returns whether there may be more, and how many rivals took first."""
         lines: dict[str, deque[Doc]] = {name: deque() for name in names}
         # A cursor may show a document twice, as others move it while it reads; one claim leases a job once.
-        taken = {doc["_id"] for doc in self.taken}
+        taken = {job.id for job in self.taken}
         for row in {row["_id"]: row for row in rows}.values():
             if row["queue"] in lines and row["_id"] not in taken:
                 lines[row["queue"]].append(row)
@@ -214,7 +214,7 @@ class _Claim:
             now = await self._book()
         lost: list[int] = await in_parts(UPDATES, self._picked, lambda docs: self._take_part(docs, now))
         if rated:
-            await self._rates.give_back({doc["_id"] for doc in self.taken})
+            await self._rates.give_back({job.id for job in self.taken})
         return sum(lost)
 
     async def _book(self) -> datetime:
@@ -242,7 +242,8 @@ class _Claim:
         groups = list(alike.values())
         now = latest(now, picked)
         writes = [self._lease(docs, now) for docs in groups]
-        done, refused = await self._write(writes)
+        # What they will be is made ready before it is known which of them rivals took: hardly ever any.
+        (done, refused), leased = await beside(self._write(writes), lambda: self._leased(picked, now))
         for at in refused:
             [doc] = groups[at]
             if refused[at] == "unique":
@@ -250,10 +251,10 @@ class _Claim:
         ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused for doc in docs}
         if done != len(ours):
             ours = await marked(self._link, ours, self._mark)
-        until = now + whole(self._want.lease)
-        for doc in picked:
-            if doc["_id"] in ours:
-                self.taken.append(self._leased(doc, now, until))
+        for doc, job in leased:
+            if job.id in ours:
+                self._link.hold(doc)
+                self.taken.append(job)
             else:
                 self._let_go(doc)
         return len(picked) - len(ours)
@@ -296,24 +297,32 @@ class _Claim:
         found = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
         return found, change(told, values, more={"attempts": 1}, of=docs)
 
-    def _leased(self, doc: Doc, now: datetime, until: datetime) -> Doc:
-        # Read and written under one version, so what the job is now is known without reading it again.
-        doc["status"], doc["worker_id"] = Status.PROCESSING.value, self._want.worker_id
-        doc["attempts"] += 1
-        doc["lease_token"] += 1
-        doc["moves"] += 1
-        doc["lease_expires_at"] = until
-        doc["started_at"] = doc["updated_at"] = now
-        if "unique_running" in doc:
-            doc["unique_key"] = doc["unique_running"]
-        elif _gives_key_up(doc):
-            del doc["unique_key"]
-        doc.pop("called", None)
-        doc.pop("progress", None)
-        doc.pop("wait_ms", None)
-        doc["wait_ms"] = waited(doc)
-        self._link.hold(doc)
-        return doc
+    def _leased(self, picked: Sequence[Doc], now: datetime) -> list[tuple[Doc, Job]]:
+        """As they are then: read and written under one version, which is known without reading them again."""
+        until = now + whole(self._want.lease)
+        found: list[tuple[Doc, Job]] = []
+        for doc in picked:
+            leased: Doc = {
+                **doc,
+                "status": Status.PROCESSING.value,
+                "worker_id": self._want.worker_id,
+                "attempts": doc["attempts"] + 1,
+                "lease_token": doc["lease_token"] + 1,
+                "moves": doc["moves"] + 1,
+                "lease_expires_at": until,
+                "started_at": now,
+                "updated_at": now,
+            }
+            if "unique_running" in doc:
+                leased["unique_key"] = doc["unique_running"]
+            elif "unique_key" in doc:
+                del leased["unique_key"]
+            for name in ("called", "progress", "wait_ms"):
+                if name in doc:
+                    del leased[name]
+            leased["wait_ms"] = waited(leased)
+            found.append((leased, job_of(leased)))
+        return found
 
     def _put_aside(self, doc: Doc, by: str) -> None:
         self._blocks.setdefault(by, []).append(doc)

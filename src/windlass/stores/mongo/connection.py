@@ -301,6 +301,17 @@ async def in_parts(most: int, items: Sequence[T], work: Callable[[Sequence[T]], 
     return cast("list[U]", done)  # no error among them
 
 
+async def beside(work: Coroutine[Any, Any, T], prepare: Callable[[], U]) -> tuple[T, U]:
+    """Carry out both: what comes after the server's work is made ready while it is at work."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.sleep(0)  # it is sent
+        prepared = prepare()
+        return await working, prepared
+    finally:
+        working.cancel()  # if it has not ended
+
+
 class Room:
     """A part of the store that talks through the link."""
 

@@ -196,9 +196,7 @@ def change(
         "$push": {"history": appended},
     }
     removed = {
-        name: ""
-        for name, value in values.items()
-        if value is None and (of is None or any(name in doc for doc in of))
+        name: "" for name, value in values.items() if value is None and (of is None or any(name in doc for doc in of))
     }
     if removed:
         update["$unset"] = removed
