@@ -161,14 +161,17 @@ def robbed_of_a_healthy_worker(case: Case) -> None:
     case.robbed("r", stalled=False)
 
 
+def moved(case: Case, what: What, name: str, to: float) -> None:
+    """What a job's first run did, at another moment."""
+    found = [line for line in case.lines if (line.what, line.job, line.token) == (what, f"id-{name}", 1)]
+    assert found
+    case.lines = [line for line in case.lines if line not in found]
+    case.line(what, to, job=f"id-{name}", token=1, pid=1)
+
+
 def begun_late(case: Case) -> None:
     case.robbed("r", stalled=True)
-    case.lines = [
-        replace(line, at=BASE + 6, wall=at(6).timestamp())
-        if line.token == 1 and line.job == "id-r" and line.what is What.BEGUN
-        else line
-        for line in case.lines
-    ]
+    moved(case, What.BEGUN, "r", 6)
 
 
 def late_accepted(case: Case) -> None:
@@ -303,6 +306,26 @@ def test_a_second_run_after_a_frozen_workers_lease_is_counted_but_allowed() -> N
     report = case.report()
     assert not report.broken, report.told()
     assert (report.dup_total, report.late_refused, report.effects_twice) == (1, 1, 1)
+
+
+def test_of_runs_that_begin_when_a_frozen_process_goes_on_one_is_allowed() -> None:
+    case = Case()
+    case.robbed("r", stalled=True)
+    moved(case, What.BEGUN, "r", 3.41)
+    assert not case.report().broken, case.report().told()
+    case.robbed("s", stalled=False)
+    moved(case, What.BEGUN, "s", 3.42)
+    assert len(case.report().begun_late) == 1
+
+
+def test_a_key_is_not_held_by_what_a_frozen_process_goes_on_with() -> None:
+    case = Case()
+    case.robbed("r", stalled=True)
+    moved(case, What.ENDED, "r", 8)
+    case.clean("next", 6, 7)
+    case.lines = [replace(line, key="k") if line.what is What.INVOKED else line for line in case.lines]
+    case.lines = [replace(line, at=line.at + 5) if line.name == "next" else line for line in case.lines]
+    assert not case.report().broken, case.report().told()
 
 
 def test_recovery_is_counted_from_the_kill_to_the_next_begin() -> None:

@@ -18,6 +18,7 @@ from windlass.chaos.report import Report
 
 FOR_EVER = float("inf")
 _BEFORE = 1.0  # seconds before a lease in which a stall may have kept it from being extended
+_AWAKE = 0.1  # seconds of work that a process cannot have done without looking at its leases
 
 
 @dataclass(slots=True)
@@ -183,12 +184,22 @@ def _overlap(one: Run, other: Run) -> bool:
 
 
 def _begun_late(evidence: Evidence) -> Iterator[str]:
-    """Runs that began after the store had recorded the loss of their lease: a worker looks before it begins."""
+    """Runs that began after the store had recorded the loss of their lease: a worker looks before it begins.
+
+    Between that look and the first line of a handler nobody can keep a process from being stopped. It is in one place
+    then, so one run may begin when it goes on, and only one.
+    """
+    excused: dict[int, float] = {}
     for job, runs in evidence.runs.items():
         lost = {one.token: one.at.timestamp() for one in evidence.histories.get(job, ()) if _is_loss(one)}
         for run in runs:
             late = run.begun_wall - lost.get(run.token, FOR_EVER)
-            if late > CLOCKS:
+            if late <= CLOCKS:
+                continue
+            stopped = hindered(evidence.lines, run.pid, run.begun - late, run.begun, alone=True) >= late - _AWAKE
+            if stopped and abs(excused.get(run.pid, -FOR_EVER) - run.begun) > _AWAKE:
+                excused[run.pid] = run.begun
+            else:
                 yield f"{job}: token {run.token} began {late:.3f} s after it was lost"
 
 
@@ -210,14 +221,14 @@ def _was_over(evidence: Evidence, earlier: Run, later: Run) -> bool:
     return hindered(evidence.lines, earlier.pid, since, later.begun) >= evidence.pace.lease / 10
 
 
-def hindered(lines: Sequence[Line], pid: int, since: float, until: float) -> float:
-    """For how long of this time a process was kept from work; a fault without a pid hits every process."""
+def hindered(lines: Sequence[Line], pid: int, since: float, until: float, *, alone: bool = False) -> float:
+    """For how long of this time a process was kept from work; a fault without a pid hits all, and is not `alone`."""
     spans: list[tuple[float, float]] = []
     open_: dict[tuple[str | None, int | None], float] = {}
     for line in lines:
         if line.what is What.STALLED and line.pid == pid:
             spans.append((line.at - (line.seconds or 0), line.at))
-        elif line.what is What.FAULT and line.pid in (pid, None):
+        elif line.what is What.FAULT and (line.pid == pid or (line.pid is None and not alone)):
             open_.setdefault((line.name, line.pid), line.at)
         elif line.what is What.HEALED and (line.name, line.pid) in open_:
             spans.append((open_.pop((line.name, line.pid)), line.at))
@@ -302,14 +313,14 @@ def _over_time(evidence: Evidence) -> Iterator[str]:
 
 
 def _last(evidence: Evidence, job: Job) -> float:
-    """Until when a job was live for certain: its handler's end comes before its own."""
+    """Until when a job was live for certain: the end of a run that kept its lease comes before the job's own."""
     if not job.status.finished:
         return FOR_EVER
-    return max((run.left for run in evidence.runs.get(job.id, ()) if run.left < FOR_EVER), default=0.0)
+    return max((left for _, left in _holding(evidence, job) if left < FOR_EVER), default=0.0)
 
 
 def _holding(evidence: Evidence, job: Job) -> list[tuple[float, float]]:
-    """When a job held a slot for certain: while it ran, under a lease that was not lost."""
+    """When a job was running for certain: under leases that were not lost, as what a frozen process goes on with."""
     lost = {one.token for one in evidence.histories.get(job.id, ()) if _is_loss(one)}
     return [(run.begun, run.left) for run in evidence.runs.get(job.id, ()) if run.token not in lost]
 
