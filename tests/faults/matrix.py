@@ -52,7 +52,7 @@ class Row:
     seeds: int | None = None
     """how many of a long run's seeds it is tried with, if a trial takes minutes"""
     alone: bool = False
-    """measures how fast something is, so that nothing may run beside it"""
+    """keeps the machine busy, or measures how fast something is: nothing may run beside it"""
 
     @property
     def mistaken_stores(self) -> tuple[str, ...]:
@@ -305,6 +305,7 @@ LASTING = (
         controls={"leak": ("grew from",)},
         long_only=True,
         seeds=1,
+        alone=True,
     ),
 )
 ROWS.update({row.number: row for row in LASTING})

@@ -26,9 +26,10 @@ from windlass.chaos.report import Report, spread, together
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- %s figures: written by script/faults -->", "<!-- end of %s figures -->"
 HEADS = (
-    *("trial", "store", "trials", "n", "faults", "must be 0", "late refused", "run again", "effects twice"),
+    *("trial", "store", "run", "trials", "n", "faults", "must be 0", "late refused", "run again", "effects twice"),
     *("recovery p50 / p95 / max", "resumed max", "hand-back max", "3/n", "mistakes caught", "also"),
 )
+RUN = HEADS.index("run")
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Cell:
         return [
             self.row.number,
             self.store,
+            "",
             str(len(findings)),
             f"{report.acknowledged:,}" if report.acknowledged else "–",
             str(report.faults or report.deaths or "–"),
@@ -126,20 +128,47 @@ def machine(versions: dict[str, str], seeds: int, size: str, at_once: int) -> st
     )
 
 
-def write(text: str, section: str) -> None:
-    """Put a table in its place on the page; the others stay."""
+@dataclass
+class Table:
+    """A section of the page: numbered runs, and lines that each name theirs."""
+
+    runs: list[str]
+    lines: list[list[str]]
+
+    @classmethod
+    def read(cls, text: str) -> Table:
+        """As it was written."""
+        told = text.splitlines()
+        runs = [line.partition(". ")[2] for line in told if line[:1].isdigit()]
+        return cls(runs, [line[2:-2].split(" | ") for line in told if line.startswith("| M")])
+
+    def take(self, run: str, lines: Sequence[list[str]]) -> None:
+        """Put new lines in the place of old ones of the same trials and stores; the others stay."""
+        new = {(line[0], line[1]) for line in lines}
+        kept = [(self.runs[int(line[RUN]) - 1], line) for line in self.lines if (line[0], line[1]) not in new]
+        every = [*kept, *((run, line) for line in lines)]
+        numbers = list(ROWS)
+        every.sort(key=lambda one: (numbers.index(one[1][0]), EVERY.index(one[1][1])))
+        self.runs = list(dict.fromkeys(of for of, _ in every))
+        self.lines = [[*line[:RUN], str(self.runs.index(of) + 1), *line[RUN + 1 :]] for of, line in every]
+
+    def __str__(self) -> str:
+        runs = [f"{number}. {run}" for number, run in enumerate(self.runs, 1)]
+        table = [f"| {' | '.join(some)} |" for some in (HEADS, ["---"] * len(HEADS), *self.lines)]
+        return "\n".join([*runs, "", *table])
+
+
+def write(run: str, lines: Sequence[list[str]], section: str) -> None:
+    """Put lines in their place on the page; the others stay."""
     begin, end = BEGIN % section, END % section
     page = PAGE.read_text(encoding="utf-8")
     before, found, rest = page.partition(begin)
-    _, ended, after = rest.partition(end)
+    old, ended, after = rest.partition(end)
     if not found or not ended:
         raise SystemExit(f"{PAGE} has no place for {section} figures: {begin} and {end}")
-    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
-
-
-def rows_of(cells: Sequence[Sequence[str]]) -> str:
-    lines = [HEADS, ["---"] * len(HEADS), *cells]
-    return "\n".join(f"| {' | '.join(some)} |" for some in lines)
+    table = Table.read(old)
+    table.take(run, lines)
+    PAGE.write_text(f"{before}{begin}\n\n{table}\n\n{end}{after}", encoding="utf-8")
 
 
 def given() -> argparse.Namespace:
@@ -193,11 +222,13 @@ def main() -> int:
         if not one.cancelled() and (version := one.result()[1])
     }
     size = "short" if asked.short else "long"
-    text = f"{machine(versions, asked.seeds, size, asked.at_once)}\n\n{rows_of(lines)}"
+    about = machine(versions, asked.seeds, size, asked.at_once)
     if asked.dry_run:
-        sys.stdout.write(f"{text}\n")
+        table = Table([], [])
+        table.take(about, lines)
+        sys.stdout.write(f"{table}\n")
     else:
-        write(text, size)
+        write(about, lines, size)
     return 0 if all(cell.good for cell in cells) else 1
 
 
