@@ -255,6 +255,7 @@ LOCAL = (
         run=herds.failing,
         controls={"no_jitter": ("peak/mean of retries",)},
         seeds=1,
+        alone=True,
     ),
     Row(
         number="M20b",
@@ -264,6 +265,7 @@ LOCAL = (
         stores=("postgres", "redis"),
         controls={"wait_alike": ("peak/mean of reconnects",)},
         seeds=2,
+        alone=True,
     ),
     Row(
         number="M21",

@@ -14,12 +14,13 @@ from tests.support.apps import Heard, ms, until_status, working
 from tests.support.until import until
 from tests.worker import handlers
 from tests.worker.handlers import in_mode
-from windlass import Ctx, Happened, JobFailed, Progress, Retry, Status, Windlass
+from windlass import Ctx, Happened, Job, JobFailed, Progress, Retry, Status, Windlass
 from windlass.core.events import WorkerStopped
-from windlass.core.outcome import Released
+from windlass.core.outcome import Outcome, Released, Succeeded
 from windlass.stores.contract import Want
 from windlass.worker.completing import Completion
 from windlass.worker.execution import execute
+from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.runners.thread import ThreadRunner, Threads
 from windlass.worker.slots import Running
 
@@ -320,3 +321,23 @@ async def test_a_thread_that_is_slow_to_start_does_not_begin_a_job_that_was_give
     slow.close()
     await until(lambda: not [one for one in threading.enumerate() if one.name.startswith("windlass-thread")], "the end")
     assert called == []
+
+
+async def test_a_process_that_is_slow_to_start_does_not_begin_a_job_whose_lease_is_over(app: Windlass) -> None:
+    where = in_mode(app, handlers.where, "process")
+    for _ in range(2):
+        await where.enqueue()
+    late, next_ = await app.store.jobs.claim(Want(worker_id="w", n=2, lease=ms(5000), types=frozenset({where.name})))
+    begun: list[str] = []
+    runner = ProcessRunner(lambda running: begun.append(running.job.id))
+
+    async def outcome(job: Job, lease: float) -> Outcome:
+        running = Running(job, where.declaration, time.monotonic() + lease)
+        return await execute(running, runner, lambda *_: None, Completion(app.store, running))
+
+    # Over before any process can have started: as for one whose worker was frozen meanwhile.
+    assert isinstance(await outcome(late, 0.001), Released)
+    assert begun == []
+    assert isinstance(await outcome(next_, 100), Succeeded), "the process is there for the next one"
+    assert begun == [next_.id]
+    await runner.close()

@@ -58,7 +58,9 @@ def serve(pipe: Connection) -> None:
             pipe.send_bytes(text)
 
     while True:
-        send(_run(orders.get(), send, cancelled))
+        answer = _run(orders, send, cancelled)
+        if answer is not None:
+            send(answer)
 
 
 def _listen(pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancelled: threading.Event) -> None:
@@ -70,13 +72,18 @@ def _listen(pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancell
             os._exit(1)
         if "cancel" in message:
             cancelled.set()
-        else:
+            continue
+        if "job" in message:
             # Cleared here and not by the one who takes the order: a cancel that follows at once must not be lost.
             cancelled.clear()
-            orders.put(message)
+        orders.put(message)
 
 
-def _run(told: dict[str, Any], send: Callable[[dict[str, Any]], None], cancelled: threading.Event) -> dict[str, Any]:
+def _run(
+    orders: queue.SimpleQueue[dict[str, Any]], send: Callable[[dict[str, Any]], None], cancelled: threading.Event
+) -> dict[str, Any] | None:
+    """Run what is ordered next; None if the parent has no use for it any more when it could begin."""
+    told = orders.get()
     job = _jobs.validate_python(told["job"])
 
     def report(progress: Progress) -> None:
@@ -88,7 +95,10 @@ def _run(told: dict[str, Any], send: Callable[[dict[str, Any]], None], cancelled
         declaration = _find(told["module"], told["name"])
     except Exception as error:  # noqa: BLE001  # the module is the user's code and may raise anything
         return _told(outcomes.Failed(described(error), again=True))
-    send({"begun": True})
+    # To start and to load the code may take longer than a lease, and only the parent knows what has become of that.
+    send({"ready": True})
+    if not orders.get()["go"]:
+        return None
     try:
         arguments = declaration.codec.decode(job.payload_json)
         positional = (ctx,) if declaration.wants_ctx else ()

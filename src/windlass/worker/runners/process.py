@@ -9,8 +9,10 @@ import asyncio
 import json
 import multiprocessing
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.outcome import Released
 from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
 
@@ -134,9 +136,13 @@ class ProcessRunner:
             message = await self._read(one)
             if message is None:
                 raise ProcessDied(await asyncio.to_thread(one.epitaph))
-            if "begun" in message:
+            if "ready" in message:
+                if time.monotonic() > running.valid_until:
+                    one.send({"go": False})
+                    raise RemoteFailure(Released("its lease was over before its process could begin"))
                 one.begun = True
                 self._begin(running)  # not before: to load the code takes a while that is not the handler's
+                one.send({"go": True})
             elif "progress" in message:
                 ctx.progress(**message["progress"])
             elif "outcome" in message:
