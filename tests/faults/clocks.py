@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,7 @@ def _shim() -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler, "to shift a clock a C compiler is needed: install gcc"
     made = Path(mkdtemp(prefix="windlass-clock-")) / "clock.so"
+    atexit.register(shutil.rmtree, made.parent, ignore_errors=True)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl"], check=True)
     made.parent.chmod(0o711)  # a server that runs as nobody has to find it, too
     return made
