@@ -338,6 +338,16 @@ def test_recovery_is_counted_from_the_kill_to_the_next_begin() -> None:
     assert list(report.recovery) == pytest.approx([1.25])
 
 
+def test_only_who_worked_before_can_resume() -> None:
+    case = Case()
+    for name, begun, pid in (("a", 1, 1), ("b", 1, 2), ("c", 4.5, 1), ("d", 8, 3)):
+        case.enqueue(name)
+        case.run(name, begun, begun + 0.1, pid=pid)
+    case.line(What.FAULT, 2, name="silence")
+    case.line(What.HEALED, 4, name="silence")
+    assert list(case.report().resume) == pytest.approx([0.5])
+
+
 def test_a_hand_back_is_counted_from_the_end_of_the_grace_or_the_second_signal() -> None:
     for second, expected in ((None, 0.7), (1.5, 1.0)):
         case = Case()

@@ -350,11 +350,15 @@ def _stalls(evidence: Evidence) -> Counter[int | None]:
 
 
 def _resumed(evidence: Evidence) -> Iterator[float]:
+    """Of those that worked before a fault was over: one that was started later has nothing to resume."""
     begins = sorted((run.begun, run.pid) for runs in evidence.runs.values() for run in runs)
     for line in evidence.of(What.HEALED):
+        worked: set[int] = set()
         first: dict[int, float] = {}
         for begun, pid in begins:
-            if begun > line.at and line.pid in (pid, None):
+            if begun <= line.at:
+                worked.add(pid)
+            elif pid in worked and line.pid in (pid, None):
                 first.setdefault(pid, begun - line.at)
         yield from first.values()
 
