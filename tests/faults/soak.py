@@ -35,6 +35,8 @@ SAMPLES = 2_000
 """at most so many, evenly over the time"""
 GROWTH = 8.0
 """MiB that a worker's memory may grow by after its first quarter; a leak of 64 KiB a job is more within seconds"""
+PAGES = 32.0
+"""MiB besides: the pages that each of SQLite's two connections keeps, 16 MiB at most, which a long trial fills"""
 FEW = 4.0
 """files or threads more: a pool may have been smaller in one quarter than in another"""
 
@@ -58,7 +60,8 @@ async def soak(place: Place, seed: int, *, long: bool) -> Finding:
         [survivor] = trial.hands
         await trial.ready(MORTALS)
         chaos = Chaos(trial, survivor, proxy)
-        watch = Watch(survivor, proxy, every=max(0.25, seconds / SAMPLES))
+        growth = GROWTH + PAGES if long and proxy is None else GROWTH
+        watch = Watch(survivor, proxy, every=max(0.25, seconds / SAMPLES), growth=growth)
         pause = max(0.02, PRODUCERS * seconds / MOST_JOBS)
         async with trial.producing(0.05, producers=PRODUCERS, pause=pause):
             watching = asyncio.create_task(watch.go_on())
@@ -165,8 +168,8 @@ class Seen:
 class Watch:
     """Samples what a process holds."""
 
-    def __init__(self, hand: Hand, proxy: Proxy | None, *, every: float) -> None:
-        self._process, self._proxy, self._every = psutil.Process(hand.pid), proxy, every
+    def __init__(self, hand: Hand, proxy: Proxy | None, *, every: float, growth: float) -> None:
+        self._process, self._proxy, self._every, self._growth = psutil.Process(hand.pid), proxy, every, growth
         self._seen = Seen()
 
     async def go_on(self) -> None:
@@ -188,7 +191,7 @@ class Watch:
         """What must be flat."""
         seen = self._seen
         found = [
-            Slope(name="memory in MiB", samples=seen.memory, allowance=GROWTH),
+            Slope(name="memory in MiB", samples=seen.memory, allowance=self._growth),
             Slope(name="open files", samples=seen.files, allowance=FEW),
             Slope(name="threads", samples=seen.threads, allowance=FEW),
         ]
