@@ -333,7 +333,7 @@ async def test_a_process_that_is_slow_to_start_does_not_begin_a_job_whose_lease_
 
     async def outcome(job: Job, lease: float) -> Outcome:
         running = Running(job, where.declaration, time.monotonic() + lease)
-        return await execute(running, runner, lambda *_: None, Completion(app.store, running))
+        return await execute(running, runner, lambda _, __: None, Completion(app.store, running))
 
     # Over before any process can have started: as for one whose worker was frozen meanwhile.
     assert isinstance(await outcome(late, 0.001), Released)
