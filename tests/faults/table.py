@@ -147,8 +147,7 @@ class Table:
         new = {(line[0], line[1]) for line in lines}
         kept = [(self.runs[int(line[RUN]) - 1], line) for line in self.lines if (line[0], line[1]) not in new]
         every = [*kept, *((run, line) for line in lines)]
-        numbers = list(ROWS)
-        every.sort(key=lambda one: (numbers.index(one[1][0]), EVERY.index(one[1][1])))
+        every.sort(key=lambda one: (int(one[1][0].strip("Mb")), one[1][0], EVERY.index(one[1][1])))
         self.runs = list(dict.fromkeys(of for of, _ in every))
         self.lines = [[*line[:RUN], str(self.runs.index(of) + 1), *line[RUN + 1 :]] for of, line in every]
 
