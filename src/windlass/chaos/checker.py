@@ -320,7 +320,7 @@ def _last(evidence: Evidence, job: Job) -> float:
 
 
 def _holding(evidence: Evidence, job: Job) -> list[tuple[float, float]]:
-    """When a job was running for certain: under leases that were not lost, as what a frozen process goes on with."""
+    """When a job ran for certain: under leases that were kept, so without what a frozen process goes on with later."""
     lost = {one.token for one in evidence.histories.get(job.id, ()) if _is_loss(one)}
     return [(run.begun, run.left) for run in evidence.runs.get(job.id, ()) if run.token not in lost]
 
