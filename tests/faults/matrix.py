@@ -210,6 +210,7 @@ LOCAL = (
         stores=("postgres",),
         long_only=True,
         seeds=3,
+        alone=True,
     ),
     Row(
         number="M12",
