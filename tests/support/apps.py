@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -42,6 +43,28 @@ class Heard:
         """The first event of this kind, now or soon."""
         found = await until(lambda: self.all(kind), f"{kind.__name__} to be told", within)
         return found[0]
+
+
+class Crowd:
+    """Counts how many of its handlers run at once."""
+
+    def __init__(self, app: Windlass, **options: Any) -> None:
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+
+        @app.job(**options)
+        async def crowd(queue: str) -> None:
+            self.now[queue] += 1
+            self.now["all"] += 1
+            for name in (queue, "all"):
+                self.most[name] = max(self.most[name], self.now[name])
+            await asyncio.sleep(0.005)
+            self.now[queue] -= 1
+            self.now["all"] -= 1
+            self.ended.update((queue, "all"))
+
+        self.job = crowd
 
 
 @asynccontextmanager

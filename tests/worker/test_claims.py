@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.apps import Heard, ms, status_of, until_status, working
+from tests.support.apps import Crowd, Heard, ms, status_of, until_status, working
+from tests.support.drafts import want
 from tests.support.until import until
 from windlass import Limit, Retention, SettingsError, Status, Windlass, cron
 from windlass.core.events import ChoreDone, TickFired
 from windlass.stores.contract import Schedule
 from windlass.worker.chores.pruning import Pruning
+from windlass.worker.config import WorkerConfig
+from windlass.worker.slots import Slots
 
 EVERY_YEAR = cron("0 0 1 1 *")
-
-
-class Crowd:
-    """Counts how many of its handlers run at once."""
-
-    def __init__(self, app: Windlass, **options: Any) -> None:
-        self.now: Counter[str] = Counter()
-        self.most: Counter[str] = Counter()
-
-        @app.job(**options)
-        async def crowd(queue: str) -> None:
-            self.now[queue] += 1
-            self.now["all"] += 1
-            for name in (queue, "all"):
-                self.most[name] = max(self.most[name], self.now[name])
-            await asyncio.sleep(0.005)
-            self.now[queue] -= 1
-            self.now["all"] -= 1
-
-        self.job = crowd
 
 
 async def drain(app: Windlass, **options: Any) -> None:
@@ -57,6 +39,17 @@ async def test_never_more_run_at_once_than_the_worker_has_slots(app: Windlass) -
     await app.enqueue_many(crowd.job.using(queue=queue).bind(queue) for queue in ("a", "b") for _ in range(20))
     await drain(app, queues={"a": 5, "b": 5}, concurrency=3)
     assert crowd.most["all"] == 3
+
+
+async def test_who_waits_for_a_slot_hears_of_a_claim_that_brought_less() -> None:
+    slots = Slots(WorkerConfig(concurrency=64))
+    with slots.asked(want(64)):
+        assert slots.free() == (0, None)
+        slots.freed.clear()
+        waiting = asyncio.create_task(slots.freed.wait())
+        await asyncio.sleep(0)
+    await asyncio.wait_for(waiting, 1)
+    assert slots.free() == (64, None)
 
 
 async def test_a_limit_holds_across_workers(app: Windlass) -> None:

@@ -653,6 +653,8 @@ class Capabilities:
     """changes by other processes arrive without polling"""
     durability: str
     warnings: tuple[str, ...] = ()
+    claims_at_once: int = 1
+    """how many claims of one worker it carries out beside each other without one getting in another's way"""
 
 
 class Store(Protocol):

@@ -14,7 +14,7 @@ from windlass.worker.slots import Running
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from windlass.core.events import Hub
     from windlass.core.job import Job
@@ -47,20 +47,36 @@ class Claiming:
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
         self._most = max(_FEW, config.concurrency // 2)
         self.types = frozenset(one.name for one in registry) - set(config.exclude)
-        self.empty = False
-        """whether the last claim found less than it asked for"""
         self.stopping = False
+        self._under_way = 0
+        self._short = False
+        self._plenty = asyncio.Event()
+        """set while claims bring all that they ask for"""
         self._left = config.max_jobs
         """how many more jobs may be claimed by a worker that is to be recycled"""
+
+    @property
+    def empty(self) -> bool:
+        """Whether the last claim found less than it asked for, and no other is under way."""
+        return self._short and not self._under_way
 
     def stop(self) -> None:
         """Claim no more."""
         self.stopping = True
         self.wake.set()
+        self._plenty.set()
         self._slots.freed.set()
 
     async def run(self) -> None:
         """Claim until stopped, or until all has been claimed that this worker may."""
+        # One that is to be recycled counts what it claims: one claim after the other.
+        others = 0 if self._left is not None else self._store.capabilities.claims_at_once - 1
+        async with asyncio.TaskGroup() as claims:
+            claims.create_task(self._fill(), name="windlass-claims")
+            for _ in range(others):
+                claims.create_task(self._fill_beside(), name="windlass-claims-beside")
+
+    async def _fill(self) -> None:
         while not self.stopping:
             self._slots.freed.clear()
             room, by_queue = self._slots.free()
@@ -71,26 +87,45 @@ class Claiming:
             room = min(room, self._most)
             if self._left is not None:
                 room = min(room, self._left)
-            want = Want(
-                worker_id=self._config.worker_id,
-                n=room,
-                lease=self._config.lease,
-                queues=by_queue,
-                types=self.types,
-            )
-            self.empty = False
-            before = time.monotonic()
-            jobs = await self._steady.attempt(lambda want=want: self._store.jobs.claim(want))  # type: ignore[misc]  # bound per turn
-            if jobs is None:
-                continue
-            self._begin(jobs, before)
-            if self._left is not None:
-                self._left -= len(jobs)
+            found = await self._claim(room, by_queue)
+            if self._left is not None and found is not None:
+                self._left -= found
                 if not self._left:
                     return
-            self.empty = len(jobs) < room
-            if self.empty:
+            if found is not None and found < room:
                 await self._wait()
+
+    async def _fill_beside(self) -> None:
+        """While there is plenty: a claim is on its way while another is being written, but never a small one."""
+        while not self.stopping:
+            self._slots.freed.clear()
+            room, by_queue = self._slots.free()
+            if not self._plenty.is_set():
+                await self._plenty.wait()
+            elif room < self._most:
+                await self._slots.freed.wait()
+            elif await self._claim(self._most, by_queue) == self._most:
+                self.wake.set()  # there is more than the other may have seen
+
+    async def _claim(self, n: int, by_queue: Mapping[str, int] | None) -> int | None:
+        """Start what the store has, at most n; returns how many, or None if it could not be asked."""
+        want = Want(worker_id=self._config.worker_id, n=n, lease=self._config.lease, queues=by_queue, types=self.types)
+        before = time.monotonic()
+        self._under_way += 1
+        try:
+            with self._slots.asked(want):
+                jobs = await self._steady.attempt(lambda: self._store.jobs.claim(want))
+        finally:
+            self._under_way -= 1
+        self._short = jobs is not None and len(jobs) < n
+        if jobs is None or self._short:
+            self._plenty.clear()
+        else:
+            self._plenty.set()
+        if jobs is None:
+            return None
+        self._begin(jobs, before)
+        return len(jobs)
 
     def _begin(self, jobs: list[Job], before: float) -> None:
         valid_until = before + self._config.lease.total_seconds()

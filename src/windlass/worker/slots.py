@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from windlass.core.handler import Declaration
     from windlass.core.job import Job, Progress
+    from windlass.stores.contract import Want
     from windlass.worker.config import WorkerConfig
 
 StopReason: TypeAlias = Literal["timeout", "cancel", "fence", "shutdown"]
@@ -74,7 +77,9 @@ class Slots:
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
         self._taken = 0
-        self._by_queue: dict[str, int] = dict.fromkeys(config.queues or (), 0)
+        self._by_queue: Counter[str] = Counter()
+        self._asked = 0
+        self._asked_of: Counter[str] = Counter()
         self.freed = asyncio.Event()
         self.running: dict[str, Running] = {}
         """by job id, until its end is in the store: whoever keeps leases reads it from another thread"""
@@ -86,11 +91,27 @@ class Slots:
 
     def free(self) -> tuple[int, Mapping[str, int] | None]:
         """How many jobs may start now: in all, and from each queue."""
-        room = self._config.concurrency - self._taken
+        room = self._config.concurrency - self._taken - self._asked
         if self._config.queues is None:
             return room, None
-        by_queue = {name: min(room, most - self._by_queue[name]) for name, most in self._config.queues.items()}
+        by_queue = {
+            name: min(room, most - self._by_queue[name] - self._asked_of[name])
+            for name, most in self._config.queues.items()
+        }
         return min(room, sum(by_queue.values())), by_queue
+
+    @contextmanager
+    def asked(self, want: Want) -> Generator[None, None, None]:
+        """While inside, a claim is under way: what it may bring counts as taken."""
+        each = Counter({name: min(most, want.n) for name, most in (want.queues or {}).items()})
+        self._asked += want.n
+        self._asked_of += each
+        try:
+            yield
+        finally:
+            self._asked -= want.n
+            self._asked_of -= each
+            self.freed.set()  # it may have brought less
 
     def take(self, running: Running) -> None:
         """Fill a slot."""

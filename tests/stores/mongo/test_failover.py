@@ -18,8 +18,10 @@ from windlass import Windlass
 pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("mongo-failover")]
 
 WORKERS = 4
-WAITING = 400
-"""jobs enqueued before the fault, so that no worker runs dry"""
+FEW, MANY = 8, 200
+"""slots of a worker; with many it claims twice at once while there is plenty to do"""
+WAITING = 50
+"""jobs for each slot enqueued before the fault, so that no worker runs dry"""
 RESUMED_WITHIN = 5.0
 """seconds from the first durable write that the new primary takes until every worker has begun a job"""
 
@@ -53,14 +55,22 @@ def freeze(replica: ReplicaSet, node: Node) -> None:
     replica.freeze(node)
 
 
-@pytest.mark.parametrize("fault", [depose, kill, freeze], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    ("fault", "slots"),
+    [(depose, FEW), (kill, FEW), (freeze, FEW), (kill, MANY)],
+    ids=["depose", "kill", "freeze", "kill with many slots"],
+)
 async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_primary_goes(
-    trial: Trial, members: ReplicaSet, fault: Callable[[ReplicaSet, Node], None], tell: Callable[[str], None]
+    trial: Trial,
+    members: ReplicaSet,
+    fault: Callable[[ReplicaSet, Node], None],
+    slots: int,
+    tell: Callable[[str], None],
 ) -> None:
     async with Windlass(trial.url) as client:
-        await trial.fill(client, WAITING, 0.3)
+        await trial.fill(client, WAITING * slots, 0.3)
         for _ in range(WORKERS):
-            trial.start_worker("--concurrency", "8")
+            trial.start_worker("--concurrency", str(slots))
         await trial.until_all_resumed(0, within=30)
 
         async with trial.producing(client, producers=4, pause=0.2, seconds=0.3):
@@ -81,7 +91,7 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
 
         found = await trial.judged(client, within=60)
         tell(
-            f"{fault.__name__}: {found}, elected after {elected - struck:.2f} s, took durable writes"
+            f"{fault.__name__}, {slots} slots: {found}, elected after {elected - struck:.2f} s, took durable writes"
             f" {able - elected:.2f} s later, workers resumed"
             f" {', '.join(f'{seconds:.2f}' for seconds in sorted(resumed.values()))} s after the election"
         )

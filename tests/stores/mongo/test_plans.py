@@ -30,6 +30,7 @@ from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Store
+from windlass.stores.mongo.jobs import MongoJobs
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("mongo-plans")]
 
@@ -183,6 +184,25 @@ async def test_a_claim_examines_at_most_two_documents_for_each_job(profiled: Pro
     assert len(claimed) == 100
     assert documents(looked) <= 2 * len(claimed), looked
     assert "claim" in indexes(looked)
+    assert_no_scan(looked)
+    assert_no_sort(looked)
+
+
+async def test_a_claim_behind_another_examines_none_of_the_other_s(profiled: Profiled) -> None:
+    jobs = profiled.store.jobs
+    assert isinstance(jobs, MongoJobs)
+    await jobs.claim(want(n=1000))  # what is left of other tests
+    ids = await put(profiled.store, *(draft() for _ in range(300)))
+    # As if another claim were about to lease the first hundred.
+    jobs._claiming._writing.update(ids[:100])  # pyright: ignore[reportPrivateUsage]  # nobody else can see it
+    claimed: list[Job] = []
+
+    async def claim() -> None:
+        claimed.extend(await jobs.claim(want(n=100)))
+
+    looked = await profiled.during(claim)
+    assert [job.id for job in claimed] == ids[100:200]
+    assert documents(looked) <= 2 * len(claimed), looked
     assert_no_scan(looked)
     assert_no_sort(looked)
 

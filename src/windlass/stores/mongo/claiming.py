@@ -1,13 +1,15 @@
 """Claim: queued jobs become leased ones; what may not run yet becomes blocked.
 
 One aggregation reads the first jobs of every queue and the server's clock. One command leases what may run, each job
-only if it has not moved since it was read. Slots of limits and running keys are unique indexes, so the update that
-makes a job run is the one that takes them, and whoever comes second is refused by the server. Starts of jobs with a
-rate are booked before, as many as there is room for, and what was not used is given back.
+only if it has not moved since it was read; the next claim of the same store reads meanwhile, behind these. Slots of
+limits and running keys are unique indexes, so the update that makes a job run is the one that takes them, and whoever
+comes second is refused by the server. Starts of jobs with a rate are booked before, as many as there is room for, and
+what was not used is given back.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections import defaultdict, deque
@@ -20,7 +22,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, UPDATES, beside, in_parts
+from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, beside, in_parts
 from windlass.stores.mongo.rates import Rates
 from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
@@ -46,6 +48,9 @@ class Claiming:
         self._link = link
         self._names: list[str] = []
         self._contested = False
+        self._reading = asyncio.Lock()
+        self._writing: set[str] = set()
+        """what claims under way have read and are about to lease"""
 
     async def claim(self, want: Want) -> list[Job]:
         """At most `want.n` jobs, first by priority, then time, then id."""
@@ -63,17 +68,31 @@ class Claiming:
         page, tries = max(1, want.n), 0
         while one.room > 0 and one.blocked < _MOST_BLOCKED:
             skip = random.randrange(_SPREAD) * want.n if self._contested else 0
-            rows, names, now = await self._read(want, page, skip)
-            if skip and not rows:
-                self._contested = False
-                continue
-            more, lost = await one.wave(rows, names, now)
+            more, lost = await self._wave(one, want, page, skip)
             self._contested = lost > 0
             page = max(_LATER_PAGE, want.n)
             if lost and not one.taken and tries < _TRIES:
                 tries += 1
             elif not more:
                 break
+
+    async def _wave(self, one: _Claim, want: Want, page: int, skip: int) -> tuple[bool, int]:
+        """Take what can be taken of a page; returns whether there may be more, and how many rivals took first.
+
+        Claims of this store read one after the other, each behind what those before it are writing.
+        """
+        async with self._reading:
+            rows, names, now = await self._read(want, page, skip)
+            more = await one.pick(rows, names, now) or skip > 0
+            if not one.plain:
+                # Whether slots, keys and rates are free shows only when this is written: nobody looks before.
+                return more, await one.take(now)
+            mine = one.ids
+            self._writing |= mine
+        try:
+            return more, await one.take(now)
+        finally:
+            self._writing -= mine
 
     async def _read(self, want: Want, page: int, skip: int) -> tuple[list[Doc], list[str], datetime]:
         """The first jobs of each queue after those skipped, the queues that may be claimed from, and the time."""
@@ -90,7 +109,10 @@ class Claiming:
         first: Doc = {} if want.queues is None else {"_id": {"$in": names}}
         share = max(1, -(-page // max(1, len(names)))) if len(names) > 2 else page
         coll = self._link.name("jobs")
-        unions = [{"$unionWith": {"coll": coll, "pipeline": _first_of(name, want, share, skip)}} for name in names]
+        others = sorted(self._writing)
+        unions = [
+            {"$unionWith": {"coll": coll, "pipeline": _first_of(name, want, share, skip, others)}} for name in names
+        ]
         stages: list[Doc] = [{"$match": first}, {"$project": {"paused_at": 1, "now": "$$NOW"}}, *unions]
         source = self._link.collection("queues").with_options(codec_options=QUICK)
         sent = time.monotonic()
@@ -101,10 +123,13 @@ class Claiming:
         return queues, [in_utc(row) for row in rows if "type" in row]
 
 
-def _first_of(queue: str, want: Want, page: int, skip: int) -> list[Doc]:
+def _first_of(queue: str, want: Want, page: int, skip: int, others: list[str]) -> list[Doc]:
     types = sorted(want.types)
+    found: Doc = {"status": "queued", "queue": queue, "type": types[0] if len(types) == 1 else {"$in": types}}
+    if others:
+        found["_id"] = {"$nin": others}
     return [
-        {"$match": {"status": "queued", "queue": queue, "type": types[0] if len(types) == 1 else {"$in": types}}},
+        {"$match": found},
         {"$sort": {"priority": 1, "run_at": 1, "_id": 1}},
         *([{"$skip": skip}] if skip else []),
         {"$limit": page},
@@ -131,21 +156,31 @@ class _Claim:
         self._rates = Rates(link)
         self._blocks: dict[str, list[Doc]] = {}
         self._picked: list[Doc] = []
+        self.plain = True
+        """whether what was chosen needs no slot, key or start of a rate"""
 
-    async def wave(self, rows: list[Doc], names: list[str], now: datetime) -> tuple[bool, int]:
-        """Take what can be taken of these; returns whether there may be more, and how many rivals took first."""
+    @property
+    def ids(self) -> set[str]:
+        """What was chosen last."""
+        return {doc["_id"] for doc in self._picked}
+
+    async def pick(self, rows: list[Doc], names: list[str], now: datetime) -> bool:
+        """Choose among these what can be taken; returns whether there may be more."""
         lines: dict[str, deque[Doc]] = {name: deque() for name in names}
         # A cursor may show a document twice, as others move it while it reads; one claim leases a job once.
         taken = {job.id for job in self.taken}
         for row in {row["_id"]: row for row in rows}.values():
             if row["queue"] in lines and row["_id"] not in taken:
                 lines[row["queue"]].append(row)
-        self._picked, self._blocks = [], {}
+        self._picked, self._blocks, self.plain = [], {}, True
         await self._look_at_gates(rows)
-        more = self._walk(lines, {name: len(line_) for name, line_ in lines.items()}, now)
+        return self._walk(lines, {name: len(line_) for name, line_ in lines.items()}, now) and bool(rows)
+
+    async def take(self, now: datetime) -> int:
+        """Write what was chosen; returns how many rivals took first."""
         lost = await self._take(now)
         await self._write_blocks(now)
-        return more and bool(rows), lost
+        return lost
 
     async def _look_at_gates(self, rows: list[Doc]) -> None:
         """Which slots and running keys of these jobs are taken now, and what of their rates is spent."""
@@ -176,6 +211,7 @@ class _Claim:
             name = min(waiting, key=lambda one: _order(lines[one][0])) if len(waiting) > 1 else waiting[0]
             doc = lines[name].popleft()
             if not _is_plain(doc):
+                self.plain = False
                 by = self._barred(doc, now)
                 if by is not None:
                     self._put_aside(doc, by)
@@ -212,7 +248,7 @@ class _Claim:
         rated = any("rate_key" in doc for doc in self._picked)
         if rated:
             now = await self._book()
-        lost: list[int] = await in_parts(UPDATES, self._picked, lambda docs: self._take_part(docs, now))
+        lost: list[int] = await in_parts(self._picked, lambda docs: self._take_part(docs, now))
         if rated:
             await self._rates.give_back({job.id for job in self.taken})
         return sum(lost)

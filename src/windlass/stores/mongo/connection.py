@@ -44,9 +44,7 @@ DURABLE = WriteConcern(w="majority", j=True)
 AT_ONCE = WriteConcern(w=1)
 OLDEST_WIRE = 17  # MongoDB 6.0: `$in` in partial indexes
 DUPLICATE_KEY = 11000
-UPDATES = 125
-INSERTS = 250
-"""how many jobs go into one command; these measured best"""
+_PART = 250  # how many jobs go into one command; this measured best
 BY_ID = "_id_"
 """the index for writes that name their jobs: without it the server tries that of the status as well, each time"""
 _SILENT_MS = 3000
@@ -285,14 +283,14 @@ class Link:
         return done
 
 
-async def in_parts(most: int, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, U]]) -> list[U]:
+async def in_parts(items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, U]]) -> list[U]:
     """Do one thing to all of these, in equal parts at the same time: one command is one thread of the server.
 
     Also, while the server is busy with the first parts the later ones are made ready here.
     """
-    if len(items) <= most:
+    if len(items) <= _PART:
         return [await work(items)] if items else []
-    size = -(-len(items) // -(-len(items) // most))
+    size = -(-len(items) // -(-len(items) // _PART))
     parts = [items[start : start + size] for start in range(0, len(items), size)]
     done = await asyncio.gather(*map(work, parts), return_exceptions=True)
     for one in done:

@@ -20,7 +20,7 @@ from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.mongo.connection import DUPLICATE_KEY, INSERTS, in_parts
+from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
 from windlass.stores.mongo.turns import Turns, due_at, taken
 
@@ -69,7 +69,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
         depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
         turns = await taken(link, drafts, now)
-        parts = await in_parts(INSERTS, at_once, lambda some: _insert_many(link, some, now, extra, turns))
+        parts = await in_parts(at_once, lambda some: _insert_many(link, some, now, extra, turns))
         made = {job_id for part in parts for job_id in part}
         extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []

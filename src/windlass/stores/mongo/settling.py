@@ -17,7 +17,7 @@ from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel
 from windlass.stores.contract import Extended, Lease, Report, Verdict
-from windlass.stores.mongo.connection import AT_ONCE, BY_ID, UPDATES, in_parts
+from windlass.stores.mongo.connection import AT_ONCE, BY_ID, in_parts
 from windlass.stores.mongo.records import (
     STATUSES,
     as_ms,
@@ -192,7 +192,7 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
     told = [(one if "cancel_requested_at" not in doc else honour_cancel(one), doc) for one, doc in pairs]
     clock = await link.now()
     now = latest(clock, [doc for _, doc in told])
-    parts = await in_parts(UPDATES, told, lambda some: _write_part(link, some, now, clock if lost else None))
+    parts = await in_parts(told, lambda some: _write_part(link, some, now, clock if lost else None))
     written = [pair for part in parts for pair in part]
     await _tally(link, written, now)
     return [doc for _, doc in written]

@@ -57,6 +57,7 @@ class MongoStore(Room):
             push=not alone,
             durability=_ALONE if alone else _REPLICATED,
             warnings=(_WARNING,) if alone else (),
+            claims_at_once=2,
         )
 
     @guarded
