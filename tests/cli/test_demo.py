@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.cli.support import Shop
@@ -40,6 +43,19 @@ def test_the_bench_measures_and_cleans_up(shop: Shop) -> None:
             ]
         )
     }
-    assert shop.call("jobs", "--namespace", "windlass_bench", "--json").out == ""
     assert "measured" in shop.process("bench", "--jobs", "100").out
     assert not (shop.home / "windlass.db").exists()
+
+
+def tables(shop: Shop) -> set[str]:
+    with closing(sqlite3.connect(shop.home / "shop.db")) as db:
+        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+
+
+def test_the_bench_leaves_nothing_behind_and_touches_nothing_else(shop: Shop) -> None:
+    mine = ("--namespace", "mine")
+    job_id = shop.ok("enqueue", "wait", *mine)
+    before = tables(shop)
+    assert shop.call("bench", "--jobs", "100", *mine).code == 0
+    assert shop.call("jobs", *mine, "--json").fact["id"] == job_id
+    assert tables(shop) == before

@@ -1,8 +1,9 @@
-"""`bench`: what your own store can do, measured in a namespace of its own that is emptied afterwards."""
+"""`bench`: what your own store can do, measured in a namespace of its own that is removed afterwards."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import tempfile
 import time
 from datetime import timedelta
@@ -15,12 +16,12 @@ from windlass import settings
 from windlass.app import Windlass
 from windlass.cli.desk import globals_of, run_async
 from windlass.core.events import JobEnded
-from windlass.stores.contract import Action, Order
 
 if TYPE_CHECKING:
     from windlass.cli.output import Screen
 
-NAMESPACE = "windlass_bench"
+PREFIX = "windlass_bench_"
+"""of the namespace that a run works in"""
 _PRODUCERS = 200
 _PICKUPS = 200
 _SLOTS = 200
@@ -32,7 +33,8 @@ def bench(
 ) -> None:
     """Measure enqueueing, running and pick-up on your own store.
 
-    Uses --store, WINDLASS_STORE or windlass.toml; without any of them an SQLite file in a temporary directory.
+    Works in a namespace of its own, which is removed afterwards: no other data is touched. Uses --store,
+    WINDLASS_STORE or windlass.toml; without any of them an SQLite file in a temporary directory.
 
     Example: windlass bench --store sqlite:///jobs.db --jobs 20000
     """
@@ -41,7 +43,7 @@ def bench(
     with tempfile.TemporaryDirectory(prefix="windlass-bench-") as directory:
         own = f"sqlite:///{Path(directory) / 'bench.db'}"
         url = given.store or (own if outside == settings.DEFAULT_URL else outside)
-        app = Windlass(url, namespace=given.namespace or NAMESPACE)
+        app = Windlass(url, namespace=f"{PREFIX}{secrets.token_hex(3)}")
         figures = run_async(_Bench(app, jobs, given.screen).run())
     if given.screen.as_json:
         given.screen.fact({"store": app.store.address, "jobs": jobs, **figures})
@@ -82,11 +84,10 @@ class _Bench:
 
     async def run(self) -> dict[str, float]:
         async with self._app:
-            await self._empty()
             try:
                 return await self._measure()
             finally:
-                await self._empty()
+                await asyncio.shield(self._app.store.schema.remove())
 
     async def _measure(self) -> dict[str, float]:
         with self._screen.bar("bench") as bar:
@@ -151,12 +152,3 @@ class _Bench:
                 await self._pickup.enqueue()
                 waits.append(await self._started.get() - began)
         return waits
-
-    async def _empty(self) -> None:
-        while True:
-            page = await self._app.jobs.find(limit=1000)
-            if not page.jobs:
-                return
-            await self._app.store.jobs.operate(
-                [Order(id=one.id, action=Action.DELETE, actor="bench", reason=None) for one in page.jobs]
-            )
