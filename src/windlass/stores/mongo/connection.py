@@ -44,7 +44,7 @@ DURABLE = WriteConcern(w="majority", j=True)
 AT_ONCE = WriteConcern(w=1)
 OLDEST_WIRE = 17  # MongoDB 6.0: `$in` in partial indexes
 DUPLICATE_KEY = 11000
-_PART = 250  # how many jobs go into one command; this measured best
+_PART = 500  # how many jobs go into one command; this measured best
 BY_ID = "_id_"
 """the index for writes that name their jobs: without it the server tries that of the status as well, each time"""
 _SILENT_MS = 3000
