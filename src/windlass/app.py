@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import contextmanager
 from functools import cached_property
@@ -29,7 +30,7 @@ from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import timedelta
     from types import TracebackType
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D")
+T = TypeVar("T")
 
 
 class JobDecorator(Protocol):
@@ -91,7 +93,7 @@ class Windlass:
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
-        self.client = Client(self.store, self.registry, self.hub, self.defaults)
+        self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
         self.jobs = JobsRoom(self.client)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
@@ -115,7 +117,7 @@ class Windlass:
         await self.client.close()
 
     def close(self) -> None:
-        """End the thread that `enqueue_sync` started, if it did."""
+        """End the thread that serves code without an event loop, if there is one."""
         with self._opening:
             door, self._door = self._door, None
         if door is not None:
@@ -222,7 +224,7 @@ class Windlass:
         if declaration.schedules:
             _check_schedulable(declaration)
         self.registry.add(declaration)
-        return JobFunction(self.client, self._blocking, declaration, declaration.options)
+        return JobFunction(self.client, declaration, declaration.options)
 
     # Enqueueing.
 
@@ -262,14 +264,15 @@ class Windlass:
     ) -> Handle[Any]:
         """The same from code without an event loop."""
         draft, codec = self.client.draft_by_name(job, payload, asked)
-        joined = self.client.transaction(tx)
-        if joined is not None:
-            return self.client.enqueue_now(draft, codec, joined)
-        return self._blocking().enqueue(draft, codec)
+        return self.client.enqueue_sync(draft, codec, tx)
 
     async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
         """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order."""
         return await self.client.enqueue_many((self._draft(one) for one in jobs), tx)
+
+    def enqueue_many_sync(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
+        """The same from code without an event loop."""
+        return self.client.enqueue_many_sync((self._draft(one) for one in jobs), tx)
 
     def group(self, jobs: Iterable[Bound[R]]) -> Group[R]:
         """Jobs to run side by side; its `then` names the one that runs when all have: see `windlass.client.flows`."""
@@ -283,6 +286,19 @@ class Windlass:
             yield
         finally:
             self.client.leave(token)
+
+    def run_sync(self, call: Coroutine[Any, Any, T]) -> T:
+        """Do from code without an event loop what is written with `await` elsewhere, and give what it gives.
+
+        `app.run_sync(handle.result(30))`, `app.run_sync(app.jobs.find(status="failed"))`. To enqueue inside your own
+        transaction there is `enqueue_sync`, which stays on your thread.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self.client.run_sync(call)
+        call.close()
+        raise SettingsError("run_sync was called inside an event loop, which it would hold up: await the call instead")
 
     # Locking.
 
@@ -302,7 +318,7 @@ class Windlass:
     ) -> Generator[Lock, None, None]:
         """The same for code without an event loop; renewed by the thread of `enqueue_sync`."""
         door = self._blocking()
-        holding = door.lock(name, ttl, wait)
+        holding = lock(self.client, name, ttl, wait)
         held = door.run(holding.__aenter__())
         try:
             yield held

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support.apps import app_at, ms, working
 from windlass import (
+    Bound,
     Ctx,
     DuplicateJob,
     Handler,
@@ -148,6 +150,29 @@ async def test_many_are_enqueued_in_order_and_run_in_order(app: Windlass) -> Non
     async with working(app, drain=True, concurrency=1000) as worker:
         await worker.wait()
     assert ran == list(range(2_500))
+
+
+async def test_others_get_on_while_many_are_made(app: Windlass) -> None:
+    send = define(app)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    seen: list[int] = []
+
+    def made() -> Iterator[Bound[str]]:
+        for n in range(900):
+            seen.append(turns)
+            yield send.bind(n)
+
+    busy = asyncio.create_task(other())
+    await app.enqueue_many(made())
+    busy.cancel()
+    assert len(set(seen)) >= 9, "at least once for every hundred"
 
 
 async def test_each_of_many_gets_its_own_verdict(app: Windlass) -> None:

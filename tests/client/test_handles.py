@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.client.test_enqueue import define
 from tests.support.apps import status_of, until_status, working
 from tests.support.drafts import want
+from tests.support.until import until
 from windlass import (
     Ctx,
     DuplicateJob,
@@ -28,6 +30,7 @@ from windlass import (
     Windlass,
     cron,
 )
+from windlass.client import changes
 
 NOBODY = "0190a3c4-5d6e-7f80-9123-456789abcdef"
 
@@ -102,6 +105,61 @@ async def test_whoever_stops_listening_leaves_nothing_behind(app: Windlass) -> N
     assert isinstance(await anext(events), Entry)
     await events.aclose()
     assert repr(handle) == f"Handle({handle.id}, created=True)"
+
+
+class Subscribed:
+    """How many subscriptions of a store are open, and how many were opened."""
+
+    def __init__(self, app: Windlass, patch: pytest.MonkeyPatch) -> None:
+        self.now = self.ever = 0
+        subscribe = app.store.notices.subscribe
+
+        @asynccontextmanager
+        async def counted(wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+            self.ever += 1
+            self.now += 1
+            try:
+                async with subscribe(wake):
+                    yield
+            finally:
+                self.now -= 1
+
+        patch.setattr(app.store.notices, "subscribe", counted)
+
+
+async def test_waits_share_one_subscription_which_is_kept_for_the_next(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(app)
+    watcher = Windlass(app.url)
+    send = define(watcher)
+    subscribed = Subscribed(watcher, monkeypatch)
+    async with working(app):
+        async with watcher:
+            assert subscribed.ever == 0
+            handles = await watcher.enqueue_many(send.bind(n) for n in range(5))
+            assert await asyncio.gather(*(one.result(10) for one in handles)) == [f"sent {n}" for n in range(5)]
+            for _ in range(3):
+                assert await (await send.enqueue(6)).result(10) == "sent 6"
+            assert (subscribed.ever, subscribed.now) == (1, 1)
+        assert subscribed.now == 0, "closing ends it"
+
+
+async def test_a_subscription_that_nobody_needs_any_more_is_ended(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "KEPT", 0.05)
+    subscribed = Subscribed(app, monkeypatch)
+    handle = await define(app).enqueue(1)
+    waiting = asyncio.create_task(handle.wait(0.4))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert subscribed.now == 1, "while somebody waits it lasts"
+    with pytest.raises(TimeoutError):
+        await waiting
+    await until(lambda: subscribed.now == 0, "nobody to listen")
+    with pytest.raises(TimeoutError):
+        await handle.wait(0.01)
+    assert subscribed.ever == 2
 
 
 async def test_jobs_are_found_page_by_page_newest_first(app: Windlass) -> None:

@@ -50,12 +50,30 @@ def family(app: Windlass) -> Any:
 
     @app.job
     def in_a_thread(way: str) -> list[str]:
-        return [(leaf.enqueue_sync("x") if way == "typed" else app.enqueue_sync("leaf", {"name": "x"})).id]
+        match way:
+            case "typed":
+                return [leaf.enqueue_sync("x").id]
+            case "name":
+                return [app.enqueue_sync("leaf", {"name": "x"}).id]
+            case "many":
+                return [one.id for one in app.enqueue_many_sync(leaf.bind(str(n)) for n in range(1_500))]
+            case "group":
+                return [one.id for one in app.group([leaf.bind("x")]).enqueue_sync()]
+            case "awaited elsewhere":
+                return [app.run_sync(leaf.enqueue("x")).id]
+            case _:
+                raise AssertionError(way)
 
     return parent, in_a_thread
 
 
-@pytest.mark.parametrize("way", ["typed", "name", "unknown name", "class", "many", "thread typed", "thread name"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *["typed", "name", "unknown name", "class", "many"],
+        *[f"thread {way}" for way in ("typed", "name", "many", "group", "awaited elsewhere")],
+    ],
+)
 async def test_a_child_takes_over_the_context_of_its_parent_whichever_way_it_is_enqueued(
     app: Windlass, way: str
 ) -> None:

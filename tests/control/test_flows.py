@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,10 +147,13 @@ async def test_a_flow_enqueued_twice_is_two_flows(app: Windlass) -> None:
 async def test_a_flow_that_a_queue_has_no_room_for_does_not_run(app: Windlass) -> None:
     yard = Yard(app)
     await app.queues.limit_depth("default", 2)
+    flow = yard.double.bind(1).then(yard.double).then(yard.tell)
     with pytest.raises(QueueFull):
-        await yard.double.bind(1).then(yard.double).then(yard.tell).enqueue()
+        await flow.enqueue()
+    with pytest.raises(QueueFull):
+        await asyncio.to_thread(flow.enqueue_sync)
     assert (await app.jobs.count(status="queued")).n == 0
-    assert (await app.jobs.count(status="cancelled")).n == 2
+    assert (await app.jobs.count(status="cancelled")).n == 4
 
 
 async def test_a_step_whose_result_is_gone_fails_and_says_so(app: Windlass) -> None:

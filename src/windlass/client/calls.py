@@ -12,8 +12,6 @@ from windlass.core.job import Job
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from windlass.client.client import Client
     from windlass.client.handle import Handle
     from windlass.core.draft import Draft, Options
@@ -29,13 +27,11 @@ class JobFunction(Generic[P, R]):
     def __init__(
         self,
         client: Client,
-        blocking: Callable[[], Any],
         declaration: Declaration,
         options: Options,
         tx: object | None = None,
     ) -> None:
         self._client = client
-        self._blocking = blocking
         self.options = options
         self._tx = tx
         self.declaration = declaration
@@ -51,7 +47,7 @@ class JobFunction(Generic[P, R]):
     def using(self, tx: object | None = None, **asked: Unpack[Asked]) -> JobFunction[P, R]:
         """The same handler with other options for what is enqueued next; `tx` joins the caller's transaction."""
         options = lay_over(self.options, asked)
-        return JobFunction(self._client, self._blocking, self.declaration, options, tx if tx is not None else self._tx)
+        return JobFunction(self._client, self.declaration, options, tx if tx is not None else self._tx)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """The job these arguments make, checked but not enqueued."""
@@ -64,12 +60,7 @@ class JobFunction(Generic[P, R]):
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """The same from code without an event loop; inside a transaction it runs on this very thread."""
-        draft, codec = self._draft(args, kwargs), self.declaration.codec
-        tx = self._client.transaction(self._tx)
-        if tx is not None:
-            return self._client.enqueue_now(draft, codec, tx)
-        handle: Handle[R] = self._blocking().enqueue(draft, codec)
-        return handle
+        return self._client.enqueue_sync(self._draft(args, kwargs), self.declaration.codec, self._tx)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Run the handler here and now without a store, as a test would: what it returns or raises is the caller's.

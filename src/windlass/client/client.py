@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from windlass.client.changes import Changes
 from windlass.client.enqueueing import Coalescer, Ids
 from windlass.client.handle import Handle
 from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
-from windlass.core.errors import DuplicateJob, QueueFull
+from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
 from windlass.core.events import Hub, JobEnqueued
 from windlass.core.handler import Handler, make_draft
 from windlass.core.keys import check_name
@@ -20,7 +22,7 @@ from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
@@ -30,23 +32,43 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BULK = 1000
 """how many jobs of an `enqueue_many` go to the store in one step"""
+_MADE_AT_ONCE = 100
 
 
-def _in_steps(drafts: Iterable[tuple[Draft, Codec | None]]) -> Iterator[list[tuple[Draft, Codec | None]]]:
+def _in_steps(
+    drafts: Iterable[tuple[Draft, Codec | None]], size: int = BULK
+) -> Iterator[list[tuple[Draft, Codec | None]]]:
+    left = iter(drafts)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
+async def _in_turn(drafts: Iterable[tuple[Draft, Codec | None]]) -> AsyncGenerator[list[tuple[Draft, Codec | None]]]:
+    """The same, but whoever else has something to do in this loop does it in between: the step before, for one."""
     batch: list[tuple[Draft, Codec | None]] = []
-    for one in drafts:
-        batch.append(one)
+    for some in _in_steps(drafts, _MADE_AT_ONCE):
+        batch += some
         if len(batch) >= BULK:
             yield batch
             batch = []
+        await asyncio.sleep(0)
     if batch:
         yield batch
 
 
-class Client:
-    """Enqueues and looks. Opens its store at first use; `close` lets go of it."""
+class Door(Protocol):
+    """Where calls of code without an event loop run."""
 
-    def __init__(self, store: Store, registry: Registry, hub: Hub, defaults: Options) -> None:
+    def run(self, call: Coroutine[Any, Any, T]) -> T: ...
+
+
+class Client:
+    """Enqueues and looks. Opens its store at first use; `close` lets go of it.
+
+    What runs in the loop of a door goes by the door's own client: a store belongs to the loop that opened it.
+    """
+
+    def __init__(self, store: Store, registry: Registry, hub: Hub, defaults: Options, door: Callable[[], Door]) -> None:
         self.store = store
         self.registry = registry
         self.hub = hub
@@ -54,10 +76,14 @@ class Client:
         self.ids = Ids()
         self._inheritance = Inheritance()
         self._ambient: ContextVar[object | None] = ContextVar("windlass_tx", default=None)
+        self._door = door
+        self.behind: ContextVar[Client | None] = ContextVar("windlass_behind", default=None)
+        """the door's client, in calls that run there"""
         self._opening: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._coalescer: Coalescer | None = None
+        self._changes = Changes(store.notices)
 
     async def open(self) -> None:
         """Open the store, once for every `close`."""
@@ -74,10 +100,14 @@ class Client:
         if self._users <= 0 and self._coalescer is not None:
             coalescer, self._coalescer, self._loop, self._users = self._coalescer, None, None, 0
             await coalescer.close()
+            await self._changes.close()
             await self.store.close()
 
     async def ready(self) -> Store:
         """The store, open."""
+        behind = self.behind.get()
+        if behind is not None:
+            return await behind.ready()
         if self._coalescer is None:
             async with self._lock():
                 if self._coalescer is None:
@@ -98,6 +128,7 @@ class Client:
     def _gather_in(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._coalescer = Coalescer(self.store.jobs.insert)
+        self._changes = Changes(self.store.notices)
 
     def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
         """A job of a handler that is registered here. Inside a running job it takes over what was not decided."""
@@ -117,7 +148,12 @@ class Client:
 
     def transaction(self, tx: object | None) -> object | None:
         """The caller's transaction: the one given, else the one of the surrounding `within`."""
-        return tx if tx is not None else self._ambient.get()
+        joined = tx if tx is not None else self._ambient.get()
+        if joined is not None and self.behind.get() is not None:
+            raise TransactionRefused(
+                "a transaction is joined on the thread it was begun on, and run_sync works on another: use enqueue_sync"
+            )
+        return joined
 
     def enter(self, tx: object) -> Any:
         """Make `tx` the ambient transaction; give what is returned to `leave`."""
@@ -133,20 +169,28 @@ class Client:
         if tx is not None:
             [verdict] = await self.store.jobs.insert([draft], tx)
         else:
-            await self.ready()
-            verdict = await self._shared(draft)
+            verdict = await (self.behind.get() or self).put(draft)
         return self.handle(draft, verdict, codec)
 
-    async def _shared(self, draft: Draft) -> Inserted:
+    async def put(self, draft: Draft) -> Inserted:
+        """Insert one job with those that are enqueued at the same moment."""
+        await self.ready()
         if self._coalescer is not None and asyncio.get_running_loop() is self._loop:
             return await self._coalescer.put(draft)
         [verdict] = await self.store.jobs.insert([draft])
         return verdict
 
-    def enqueue_now(self, draft: Draft, codec: Codec | None, tx: object) -> Handle[Any]:
-        """Insert one job inside a synchronous transaction, on this thread."""
-        [verdict] = self.store.jobs.insert_now([draft], tx)
+    def enqueue_sync(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
+        """The same for code without an event loop; inside a transaction it runs on this very thread."""
+        joined = self.transaction(tx)
+        if joined is None:
+            return self.run_sync(self.enqueue(draft, codec))
+        [verdict] = self.store.jobs.insert_now([draft], joined)
         return self.handle(draft, verdict, codec)
+
+    def run_sync(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run one call behind the door, and wait for what it gives."""
+        return self._door().run(call)
 
     async def enqueue_many(
         self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
@@ -156,24 +200,39 @@ class Client:
         While the store writes one step the next is made ready.
         """
         tx = self.transaction(tx)
-        if tx is None:
-            await self.ready()
         handles: list[Handle[Any]] = []
         writing: asyncio.Task[list[Handle[Any]]] | None = None
         try:
-            for batch in _in_steps(drafts):
+            async for batch in _in_turn(drafts):
                 if writing is not None:
                     handles += await writing
                 writing = asyncio.create_task(self._insert_batch(batch, tx), name="windlass-enqueue-many")
-                await asyncio.sleep(0)  # let it go out before the next is made
             return handles + await writing if writing is not None else handles
         except BaseException:
             if writing is not None and not writing.done():
                 await asyncio.wait([writing])  # what was asked for before the error is not left in the air
             raise
 
+    def enqueue_many_sync(
+        self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
+    ) -> list[Handle[Any]]:
+        """The same for code without an event loop; inside a transaction it runs on this very thread."""
+        joined = self.transaction(tx)
+        handles: list[Handle[Any]] = []
+        for batch in _in_steps(drafts):  # made on this thread, where the caller's own generator belongs
+            if joined is None:
+                handles += self.run_sync(self._insert_batch(batch, None))
+            else:
+                handles += self.handles(batch, self.store.jobs.insert_now([draft for draft, _ in batch], joined))
+        return handles
+
     async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
-        verdicts = await self.store.jobs.insert([draft for draft, _ in batch], tx)
+        store = self.store if tx is not None else await self.ready()
+        verdicts = await store.jobs.insert([draft for draft, _ in batch], tx)
+        return self.handles(batch, verdicts)
+
+    def handles(self, batch: Sequence[tuple[Draft, Codec | None]], verdicts: Sequence[Inserted]) -> list[Handle[Any]]:
+        """One for each verdict, in order."""
         return [self.handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)]
 
     def handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
@@ -190,7 +249,16 @@ class Client:
     @asynccontextmanager
     async def changes(self) -> AsyncGenerator[asyncio.Event, None]:
         """An event that is set whenever something may have changed in the store."""
+        behind = self.behind.get()
+        if behind is not None:
+            async with behind.changes() as changed:
+                yield changed
+            return
         store = await self.ready()
+        if asyncio.get_running_loop() is self._loop:
+            with self._changes.told() as changed:
+                yield changed
+            return
         changed = asyncio.Event()
         async with store.notices.subscribe(changed.set):
             yield changed

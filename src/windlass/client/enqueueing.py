@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -23,27 +24,29 @@ _RANDOM_BITS = 48
 class Ids:
     """Job ids of one process: each sorts after the one before, so that jobs enqueued in order run in order."""
 
-    __slots__ = ("_clock", "_count", "_ms", "_random")
+    __slots__ = ("_clock", "_count", "_lock", "_ms", "_random")
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
+        self._lock = threading.Lock()  # of callers without an event loop there are many at once
         self._ms = 0
         self._count = 0
         self._random = secrets.randbits(_RANDOM_BITS)
 
     def __call__(self) -> str:
         ms = int(self._clock() * 1000)
-        if ms > self._ms:
-            self._ms = ms
-            self._count = 0
-            self._random = secrets.randbits(_RANDOM_BITS)
-        else:
-            # The same millisecond, or a clock set back: count on from the latest id.
-            self._count += 1
-            if self._count >> _COUNTER_BITS:
-                self._ms += 1
+        with self._lock:
+            if ms > self._ms:
+                self._ms = ms
                 self._count = 0
-        return make_id(self._ms, self._count << _RANDOM_BITS | self._random)
+                self._random = secrets.randbits(_RANDOM_BITS)
+            else:
+                # The same millisecond, or a clock set back: count on from the latest id.
+                self._count += 1
+                if self._count >> _COUNTER_BITS:
+                    self._ms += 1
+                    self._count = 0
+            return make_id(self._ms, self._count << _RANDOM_BITS | self._random)
 
 
 class Coalescer:

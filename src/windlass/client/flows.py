@@ -56,8 +56,14 @@ class Bound(Generic[R_co]):
 
     async def enqueue(self, tx: object | None = None) -> Handle[R_co]:
         """Enqueue it; returns when it is durable."""
-        draft = self.client.draft(self.declaration, self.payload_json, self.options)
-        return await self.client.enqueue(draft, self.declaration.codec, tx)
+        return await self.client.enqueue(self._draft(), self.declaration.codec, tx)
+
+    def enqueue_sync(self, tx: object | None = None) -> Handle[R_co]:
+        """The same from code without an event loop; inside a transaction it runs on this very thread."""
+        return self.client.enqueue_sync(self._draft(), self.declaration.codec, tx)
+
+    def _draft(self) -> Draft:
+        return self.client.draft(self.declaration, self.payload_json, self.options)
 
     @overload
     def then(self, step: Bound[S], *, on_failure: OnFailure = "cancel") -> Flow[S]: ...
@@ -95,8 +101,14 @@ class Group(Generic[R_co]):
 
     async def enqueue(self, tx: object | None = None) -> list[Handle[R_co]]:
         """Enqueue all of them, without a next, in one durable step."""
-        alone: Flow[Any] = Flow(self.client, (self.jobs,))
-        return list((await alone.enqueue(tx)).jobs)
+        return list((await self._alone().enqueue(tx)).jobs)
+
+    def enqueue_sync(self, tx: object | None = None) -> list[Handle[R_co]]:
+        """The same from code without an event loop; inside a transaction it runs on this very thread."""
+        return list(self._alone().enqueue_sync(tx).jobs)
+
+    def _alone(self) -> Flow[Any]:
+        return Flow(self.client, (self.jobs,))
 
 
 def group(client: Client, jobs: Iterable[Bound[S]]) -> Group[S]:
@@ -168,11 +180,20 @@ class Flow(Generic[R_co]):
                 Order(id=id_, action=Action.CANCEL, actor="client", reason="its flow was refused") for id_ in made
             ]
             await store.jobs.operate(orders)
-        handles = [
-            client.handle(draft, verdict, codec) for (draft, codec), verdict in zip(drafts, verdicts, strict=True)
-        ]
+        return self._handle(drafts, verdicts)
+
+    def enqueue_sync(self, tx: object | None = None) -> FlowHandle[R_co]:
+        """The same from code without an event loop; inside a transaction it runs on this very thread."""
+        joined = self.client.transaction(tx)
+        if joined is None:
+            return self.client.run_sync(self.enqueue())
+        drafts = self._drafts()
+        return self._handle(drafts, self.client.store.jobs.insert_now([draft for draft, _ in drafts], joined))
+
+    def _handle(self, drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted]) -> FlowHandle[R_co]:
+        handles = self.client.handles(drafts, verdicts)
         last = handles[-1]
-        return FlowHandle(client, last.id, created=last.created, codec=drafts[-1][1], jobs=tuple(handles))
+        return FlowHandle(self.client, last.id, created=last.created, codec=drafts[-1][1], jobs=tuple(handles))
 
     def _drafts(self) -> list[tuple[Draft, Codec]]:
         if sum(len(step) for step in self.steps) > MOST_IN_A_FLOW:
