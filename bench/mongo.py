@@ -60,6 +60,10 @@ class MongoGround:
         await raw.close()
         return rate
 
+    async def settle(self) -> None:
+        """Let the server write out now what earlier measurements left in its cache, and not during the next."""
+        await self._client.admin.command("fsync")
+
     async def server_cpu(self) -> float:
         """The seconds of processor that the server has used, as it says itself."""
         found = (await self._client.admin.command("serverStatus"))["extra_info"]
@@ -129,6 +133,7 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
 
 
 async def _idle(ground: MongoGround, *, seconds: int) -> list[Figure]:
+    await ground.settle()
     return await measures.idle(
         ground, seconds=seconds, most_cpu=2, most_memory=60, server_cpu=ground.server_cpu, most_server=1
     )
