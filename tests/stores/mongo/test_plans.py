@@ -282,6 +282,17 @@ async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: 
         assert_no_sort(looked)
 
 
+@pytest.mark.parametrize(
+    "filter_",
+    [Filter(), Filter(status=Status.SUCCEEDED), Filter(type="rare"), Filter(queue="rare"), Filter(user_id="u3")],
+    ids=str,
+)
+async def test_jobs_are_counted_in_an_index_and_no_further_than_the_cap(profiled: Profiled, filter_: Filter) -> None:
+    looked = await profiled.during(lambda: profiled.store.views.count(filter_, 500))
+    assert {stage["stage"] for one in looked for stage in one.stages()} == {"COUNT", "COUNT_SCAN"}
+    assert sum(one.keys for one in looked) <= 502, looked  # one more tells that there are more, and one ends the walk
+
+
 async def test_running_jobs_are_found_among_the_running(profiled: Profiled) -> None:
     await put(profiled.store, *(draft("running") for _ in range(20)))
     await profiled.store.jobs.claim(want(n=20, types={"running"}))

@@ -136,7 +136,7 @@ def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
 
 
 async def _depth(link: Link, queue: str) -> int:
-    return await link.jobs.count_documents({"status": {"$in": WAITING_NAMES}, "queue": queue})
+    return await link.count({"status": {"$in": WAITING_NAMES}, "queue": queue}, hint="status")
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ class MongoQueues(Room):
 
     async def _processing(self, name: str) -> Count:
         asked = {"status": "processing", "queue": name}
-        return _capped(await self.link.jobs.count_documents(asked, limit=COUNT_CAP + 1, hint="status"))
+        return _capped(await self.link.count(asked, COUNT_CAP + 1, hint="status"))
 
     async def _waiting(self, name: str) -> tuple[Count, timedelta | None]:
         """How many wait, and for how long the first of them has."""

@@ -66,8 +66,7 @@ class Rates:
             counts = Counter(row["blocked_by"] for row in rows)
             return {key: counts[f"rate:{key}"] for key in most}
         # Some are long: each is counted as far as it matters.
-        jobs = self._link.jobs
-        counted = [jobs.count_documents({"blocked_by": f"rate:{key}"}, limit=n) for key, n in most.items()]
+        counted = [self._link.count({"blocked_by": f"rate:{key}"}, n) for key, n in most.items()]
         return dict(zip(most, await asyncio.gather(*counted), strict=True))
 
     def lets_through(self, doc: Doc, now: datetime) -> bool:

@@ -57,7 +57,7 @@ class MongoViews(Room):
     @guarded
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, up to the cap."""
-        n = await self.link.jobs.count_documents(_asked(filter_), limit=cap + 1)
+        n = await self.link.count(_asked(filter_), cap + 1)
         return Count(min(n, cap), n <= cap)
 
     @guarded
