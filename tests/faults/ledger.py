@@ -214,12 +214,13 @@ class Trial:
     async def judged(self, client: Windlass, within: float) -> Judgement:
         """What became of everything acknowledged, once it has ended."""
         ended = await self.until_ended(client, within)
-        wrong, again, overlaps = await self.violations(client)
+        wrong, forgotten, again, overlaps = await self.violations(client)
         return Judgement(
             acknowledged=len(ended),
             lost={one: status for one, status in ended.items() if not status or _failed(status)},
             unfinished=[job_id for job_id, status in ended.items() if _unfinished(status)],
             wrong=wrong,
+            forgotten=forgotten,
             again=again,
             overlaps=overlaps,
             refused=len(self.refused),
@@ -229,13 +230,14 @@ class Trial:
         """What is lost although it had been acknowledged by then."""
         return [job_id for job_id in found.lost if self.acknowledged[job_id] <= moment]
 
-    async def violations(self, client: Windlass) -> tuple[list[str], int, int]:
+    async def violations(self, client: Windlass) -> tuple[list[str], dict[str, float], int, int]:
         """What no fault may cause, and how many jobs ran more than once, and how many of those runs overlapped.
 
         Never one token twice; never a run begun while an earlier one still went on, unless that one's lease was over:
         the store recorded it as lost, and a whole lease had passed since its claim.
         """
         wrong: list[str] = []
+        forgotten: dict[str, float] = {}
         overlaps = 0
         by_job: dict[str, list[Run]] = {}
         for run in self.runs():
@@ -264,7 +266,9 @@ class Trial:
                 if not lost or held is None or held < LEASE - CLOCKS:
                     told = f"token {later.token} began {held} s after the claim of {earlier}"
                     wrong.append(f"{job_id}: {told}; {_told(history)}")
-        return wrong, len(again), overlaps
+                    if claimed is None:
+                        forgotten[wrong[-1]] = earlier.begun
+        return wrong, forgotten, len(again), overlaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,6 +279,8 @@ class Judgement:
     lost: dict[str, Status | None]
     unfinished: list[str]
     wrong: list[str]
+    forgotten: dict[str, float]
+    """those of them where the store knows nothing of a claim, and when the run began that it was for"""
     again: int
     overlaps: int
     refused: int
