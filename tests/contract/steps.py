@@ -17,6 +17,8 @@ from windlass.core.unique import Unique
 from windlass.stores.contract import Action, Answer, Created, Filter, Operated, Order, Store, Verdict, Want
 
 HOUR = timedelta(hours=1)
+BEHIND = timedelta(milliseconds=50)
+"""what a store's clock, as it is asked for, may lie behind the one that its server computes with"""
 BOOM = Error(type="ValueError", message="boom", traceback="Traceback (most recent call last):\n  boom")
 
 DONE = Succeeded('"done"')
