@@ -29,6 +29,7 @@ from windlass.core.errors import (
     StoreError,
     StoreUnavailable,
     TransactionRefused,
+    ValueRefused,
     WindlassError,
 )
 from windlass.core.handler import Handler
@@ -94,6 +95,7 @@ __all__ = [
     "StoreUnavailable",
     "TransactionRefused",
     "Unique",
+    "ValueRefused",
     "Why",
     "Windlass",
     "WindlassError",

@@ -17,9 +17,12 @@ from windlass.core.transition import (
     LONGEST_MESSAGE,
     LONGEST_TRACEBACK,
     LONGEST_TYPE,
+    WORKER_DIED,
     Transition,
     decide,
     honour_cancel,
+    needs_proof,
+    refuse,
 )
 
 BOOM = Error(type="ValueError", message="boom", traceback="Traceback\nValueError: boom")
@@ -35,7 +38,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Cancelled, st.text()),
     st.builds(Released, st.text()),
     st.builds(Crashed, st.text()),
-    st.builds(Lost),
+    st.builds(Lost, st.booleans()),
 )
 counts = st.integers(1, 2**31 - 1)
 jobs = st.builds(a_job, attempts=counts, max_attempts=counts, crashes=st.integers(0, 2**31 - 2), max_crashes=counts)
@@ -120,7 +123,7 @@ def test_a_release_gives_the_attempt_back_and_queues_the_job_at_once() -> None:
     assert not found.crashed
 
 
-@pytest.mark.parametrize("outcome", [Lost(), Crashed("exit code -9")])
+@pytest.mark.parametrize("outcome", [Lost(confirmed=True), Crashed("exit code -9")])
 @pytest.mark.parametrize(
     ("crashes", "most", "fails"), [(0, 1, True), (0, 2, False), (1, 3, False), (2, 3, True), (3, 3, True)]
 )
@@ -137,7 +140,7 @@ def test_a_job_that_kills_its_worker_fails_after_its_crashes_whatever_attempts_a
 
 
 def test_a_lost_job_is_queued_at_once_and_says_whose_lease_it_was() -> None:
-    found = decide(a_job(), Lost())
+    found = decide(a_job(), Lost(confirmed=True))
     assert (found.to, found.happened, found.delay) == (Status.QUEUED, Happened.LOST, None)
     assert found.note == "lease 7 expired, worker w1 is presumed dead (crash 1 of 3)"
 
@@ -154,7 +157,7 @@ def test_the_wait_after_a_crash_grows_with_the_crashes_and_not_with_the_attempts
     assert decide(a_job(attempts=5, crashes=1), Crashed("gone"), policy).delay == timedelta(seconds=10)
 
 
-@pytest.mark.parametrize("outcome", [Snoozed(timedelta(0)), Released("stop"), Lost(), Crashed("gone")])
+@pytest.mark.parametrize("outcome", [Snoozed(timedelta(0)), Released("stop"), Lost(confirmed=True), Crashed("gone")])
 @pytest.mark.parametrize("attempts", [1, 5, 6])
 def test_an_attempt_that_was_not_the_handlers_to_finish_is_given_back(outcome: Outcome, attempts: int) -> None:
     assert decide(a_job(attempts=attempts), outcome).give_back
@@ -245,7 +248,7 @@ def test_long_words_are_cut_and_of_a_traceback_the_end_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [Failed(BOOM), Snoozed(timedelta(hours=1)), Released("stop"), Lost(), Crashed("gone")]
+    "outcome", [Failed(BOOM), Snoozed(timedelta(hours=1)), Released("stop"), Lost(confirmed=True), Crashed("gone")]
 )
 def test_a_job_asked_to_cancel_does_not_run_another_time(outcome: Outcome) -> None:
     decided = decide(a_job(), outcome)
@@ -270,3 +273,40 @@ def test_a_job_that_ended_before_it_saw_the_request_keeps_its_end(outcome: Outco
 @given(jobs, outcomes)
 def test_after_a_request_to_cancel_every_end_is_final(job: Any, outcome: Outcome) -> None:
     assert honour_cancel(decide(job, outcome)).to.finished
+
+
+def test_a_lease_that_was_never_confirmed_is_lost_without_a_crash_and_never_fails_its_job() -> None:
+    found = decide(a_job(crashes=2, max_crashes=3), Lost(confirmed=False))
+    assert (found.to, found.happened, found.delay) == (Status.QUEUED, Happened.LOST, None)
+    assert found.give_back
+    assert not found.crashed
+    assert found.error is not None
+    assert found.error.type == WORKER_DIED
+    assert "not counted as a crash" in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("crashes", "most", "error", "proof"),
+    [
+        (0, 3, None, False),
+        (1, 3, None, False),
+        (2, 3, None, True),
+        (0, 1, None, True),
+        (0, 3, BOOM, False),
+        (0, 3, Error(type=WORKER_DIED, message="lost"), True),
+    ],
+)
+def test_a_job_that_a_crash_could_fail_or_that_was_lost_before_is_confirmed_before_it_begins(
+    crashes: int, most: int, error: Error | None, proof: bool
+) -> None:
+    assert needs_proof(a_job(crashes=crashes, max_crashes=most, error=error)) is proof
+
+
+@pytest.mark.parametrize(("charged", "acquits"), [(None, False), (6, False), (7, True)])
+def test_a_late_end_is_refused_and_takes_back_the_crash_that_its_own_lease_was_charged_with(
+    charged: int | None, acquits: bool
+) -> None:
+    found = refuse(decide(a_job(), Released("stop")), 9, charged)
+    assert found.acquits is acquits
+    assert found.note.startswith("late queued of lease 7, the lease is 9 now: not applied")
+    assert ("its worker lives" in found.note) is acquits

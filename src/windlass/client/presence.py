@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from windlass.stores.contract import SILENT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from windlass.stores.contract import Store, WorkerInfo
-
-SILENT = timedelta(seconds=45)
-"""a worker that has not beaten for so long is presumed dead: four of its default heartbeats and some"""
 
 
 def is_alive(worker: WorkerInfo, now: datetime) -> bool:

@@ -20,6 +20,7 @@ WindlassError
 └── StoreError
     ├── StoreUnavailable         try again; the driver's error is the cause
     ├── SchemaMismatch           the store's schema is older or newer than this windlass
+    ├── ValueRefused             the store cannot keep a value it was given; trying again would not help
     └── TransactionRefused       the object given as tx cannot carry an enqueue on this store
 
 Messages say what was found, what was expected and what to do. Attributes carry the facts: never parse a message.
@@ -174,6 +175,10 @@ class StoreUnavailable(StoreError):
 
 class SchemaMismatch(StoreError):
     """The store's schema is older or newer than this windlass needs."""
+
+
+class ValueRefused(StoreError):
+    """The store cannot keep a value it was given, such as a result that is too large for it; nothing was written."""
 
 
 class TransactionRefused(StoreError):

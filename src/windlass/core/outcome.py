@@ -57,7 +57,13 @@ class Crashed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The lease expired: the worker is presumed dead; the attempt is given back, the crash counted."""
+    """The lease expired: the worker is presumed dead; the attempt is given back.
+
+    A crash is counted only if the worker had confirmed the lease by extending it. Of another nothing shows that the job
+    ever began: its worker may not even know that it was given it.
+    """
+
+    confirmed: bool
 
 
 Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Crashed | Lost

@@ -55,8 +55,8 @@ def decide(job: Job, outcome: Outcome, policy: Retry = DEFAULT_POLICY, spread: f
             return _move(job, Status.QUEUED, Happened.RELEASED, give_back=True, note=reason)
         case Crashed(detail):
             return _crashed(job, Happened.CRASHED, detail, policy, spread)
-        case Lost():
-            return _crashed(job, Happened.LOST, _presumed_dead(job), policy, spread)
+        case Lost(confirmed):
+            return _lost(job, confirmed=confirmed)
     assert_never(outcome)
 
 
@@ -78,10 +78,35 @@ def _failed(job: Job, outcome: Failed, policy: Retry, spread: float) -> Transiti
     return _move(job, Status.RETRYING, Happened.RETRYING, delay=delay, error=outcome.error, note=told)
 
 
-def _crashed(job: Job, happened: Happened, detail: str, policy: Retry, spread: float) -> Transition:
+WORKER_DIED = "WorkerDied"
+"""the type of the error of a job whose worker, or whose own process, died or is presumed to have"""
+
+
+def needs_proof(job: Job) -> bool:
+    """Whether its lease is to be confirmed before its handler begins.
+
+    So for a job that one crash would fail, and for one that was lost before: if it kills its worker at once, that must
+    count, or it would do so for ever.
+    """
+    lost_before = job.error is not None and job.error.type == WORKER_DIED
+    return lost_before or job.crashes >= job.max_crashes - 1
+
+
+def _lost(job: Job, *, confirmed: bool) -> Transition:
+    expired = f"lease {job.lease_token} expired, worker {job.worker_id} is presumed dead"
+    if confirmed:
+        return _crashed(job, Happened.LOST, expired)
+    told = f"{expired} (not counted as a crash: the worker never confirmed that it had the job)"
+    error = Error(type=WORKER_DIED, message=told)
+    return _move(job, Status.QUEUED, Happened.LOST, give_back=True, error=error, note=told)
+
+
+def _crashed(
+    job: Job, happened: Happened, detail: str, policy: Retry = DEFAULT_POLICY, spread: float = 0.0
+) -> Transition:
     crashes = job.crashes + 1
     counted = f"{detail} (crash {crashes} of {job.max_crashes})"
-    error = Error(type="WorkerDied", message=counted)
+    error = Error(type=WORKER_DIED, message=counted)
     if crashes >= job.max_crashes:
         return _move(job, Status.FAILED, Happened.FAILED, crashed=True, give_back=True, error=error, note=counted)
     # A lost job goes straight back: its lease has been its delay. A process that died under the worker's eyes
@@ -92,8 +117,22 @@ def _crashed(job: Job, happened: Happened, detail: str, policy: Retry, spread: f
     return _move(job, Status.RETRYING, happened, delay=delay, crashed=True, give_back=True, error=error, note=counted)
 
 
-def _presumed_dead(job: Job) -> str:
-    return f"lease {job.lease_token} expired, worker {job.worker_id} is presumed dead"
+class Refusal(NamedTuple):
+    """What is recorded of a late transition."""
+
+    note: str
+    acquits: bool
+    """the loss of its lease was counted as a crash, and is not any more: its worker lives"""
+
+
+def refuse(late: Transition, token: int, charged: int | None) -> Refusal:
+    """What a late transition leaves in its job, whose token is another by now.
+
+    `charged` is the token of the lease whose loss was last counted as a crash, if it is still counted.
+    """
+    note = f"late {late.to.value} of lease {late.token}, the lease is {token} now: not applied"
+    acquits = charged == late.token
+    return Refusal(f"{note}; its worker lives, so its crash is not counted" if acquits else note, acquits)
 
 
 def _kept(error: Error) -> Error:

@@ -7,7 +7,8 @@ test in `tests/contract/` that runs on every store and reads back record and his
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -74,8 +75,24 @@ class Want:
     lease: timedelta
     queues: Mapping[str, int] | None = None
     """at most so many from each of these queues; None is every queue"""
+    weights: Mapping[str, int] = field(default_factory=dict[str, int])
+    """how many jobs of a queue one turn takes, where queues of equal priority take turns; 1 where it is not said"""
     types: frozenset[str]
     """only jobs of these types: others stay queued for a worker that has their handler"""
+
+
+class Claimed(list[Job]):
+    """The jobs of one claim, and whether another claim at once may bring more.
+
+    Less than was asked for is all there is, unless `more` is said: the claim may have put aside as many as one claim
+    does, or have left what others were at.
+    """
+
+    __slots__ = ("more",)
+
+    def __init__(self, jobs: Iterable[Job] = (), *, more: bool = False) -> None:
+        super().__init__(jobs)
+        self.more = more
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,8 @@ class Extended:
 
     lost: frozenset[str]
     cancels: frozenset[str]
+    held: frozenset[str] = frozenset()
+    """still the worker's, but NOT extended: somebody else held the record. Their leases end when they would have"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +222,8 @@ class Jobs(Protocol):
         awaits others is blocked by "flow:" and its own id, else it is queued.
 
         A queued draft with a `fair_key` takes its turn: its `run_at` is that of the first queued job with a fair key of
-        its queue and priority, or now, but at least a millisecond after the last queued one of its own key there.
+        its queue and priority, or now, but at least a millisecond after the last queued one of its own key there. It
+        never comes before a job without a fair key that was waiting there already.
         """
         ...
 
@@ -211,8 +231,15 @@ class Jobs(Protocol):
         """The same inside a synchronous driver's transaction, on the calling thread."""
         ...
 
-    async def claim(self, want: Want) -> list[Job]:
-        """Lease at most `n` jobs in one atomic step, first by priority, then `run_at`, then id.
+    async def claim(self, want: Want) -> Claimed:
+        """Lease at most `n` jobs in one atomic step, first by priority; in one queue then by `run_at`, then id.
+
+        Queues whose first jobs have the same priority take turns, `want.weights` jobs a turn, beginning with any of
+        them. What comes of one claim is in the order in which it was taken.
+
+        A claim that raised may have leased jobs all the same. The next claim of the same worker through the same store
+        hands these over, their leases renewed, before it takes others, and raises if it cannot find out: a worker
+        never has more in doubt than it asked for at once.
 
         Never the same (id, token) twice. Skips paused queues and other types. Each claimed job has token + 1,
         attempts + 1, a lease from the store's clock and holds its running key. A job whose limit is reached, whose
@@ -224,7 +251,11 @@ class Jobs(Protocol):
         ...
 
     async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
-        """Renew the leases that still are the worker's; changes nothing else, touches no history."""
+        """Renew the leases that still are the worker's; changes nothing else, touches no history.
+
+        It also confirms them: only of a confirmed lease is it known that its worker had the job in hand, and only such
+        a one counts as a crash when it is lost.
+        """
         ...
 
     async def cancels(self, worker_id: str) -> frozenset[str]:
@@ -240,7 +271,9 @@ class Jobs(Protocol):
 
         In the same step: history, the unique key of a finished job is freed, blocked jobs that can go on are queued,
         oldest first. Where cancel was requested and the transition would let the job run again, it is cancelled
-        instead. A stale one is refused and leaves a line in the job's history.
+        instead. A stale one is refused and leaves a line in the job's history; if the loss of its lease was counted as
+        a crash, it is counted no longer: the worker lives. A value that the store cannot keep raises ValueRefused, and
+        nothing of the batch is written.
 
         A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
         success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in
@@ -251,7 +284,8 @@ class Jobs(Protocol):
     async def promote(self, n: int) -> Promoted:
         """Queue at most `n` due scheduled and retrying jobs, and blocked ones whose way is free.
 
-        Of a rate's line as many are called as have room now, oldest first, counting those already called.
+        Of a rate's line as many are called as have room now, oldest first, counting those already called. The work
+        does not grow with lines whose holders go on.
         """
         ...
 
@@ -262,12 +296,16 @@ class Jobs(Protocol):
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back at most `n` jobs whose lease has expired, or fail them after too many crashes, as the law decides.
 
-        Status, token and expiry are tested in the write itself. The token grows, so the late worker is refused.
+        Status, token and expiry are tested in the write itself. The token grows, so the late worker is refused. A lease
+        that was never confirmed by an extension counts no crash: nothing shows that its job began.
         """
         ...
 
     async def prune(self, retention: Retention, n: int) -> int:
-        """Delete at most `n` finished jobs past their retention, and what else has expired. Never a live job."""
+        """Delete at most `n` finished jobs past their retention, and what else has expired.
+
+        Never a live job, nor one that a live job awaits. The work does not grow with what is kept.
+        """
         ...
 
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
@@ -487,6 +525,18 @@ class Tick:
     """how many, if several were missed in a row from this one on"""
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The schedules whose tick has come, and when the next tick of the others is."""
+
+    schedules: tuple[Schedule, ...]
+    """at most as many as were asked for, longest due first; none that is paused"""
+    now: datetime
+    """the store's clock"""
+    next_in: timedelta | None
+    """how long until the next tick of a schedule that is not due yet; None if there is no other"""
+
+
 class Schedules(Protocol):
     """Cron rules; exactly one job per tick with any number of workers."""
 
@@ -500,6 +550,10 @@ class Schedules(Protocol):
 
     async def list(self) -> Sequence[Schedule]:
         """Every schedule, by name."""
+        ...
+
+    async def due(self, n: int) -> Due:
+        """What is to be fired now, at most `n`, in one step. The work does not grow with schedules that are not due."""
         ...
 
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
@@ -541,11 +595,27 @@ class WorkerInfo:
     beat_at: datetime | None = None
 
 
-class Workers(Protocol):
-    """Who is there. For people only: a job's fate hangs on its lease, never on a worker's row."""
+SILENT = timedelta(seconds=45)
+"""a worker that has not beaten for so long is presumed dead: four of its default heartbeats and some"""
 
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write how the worker is; the store stamps when."""
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A worker that has beaten lately, as far as another needs to know it."""
+
+    id: str
+    queues: tuple[str, ...]
+    """the queues it consumes; empty is every queue"""
+
+
+class Workers(Protocol):
+    """Who is there. A job's fate hangs on its lease, never on a worker's row."""
+
+    async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
+        """Write how the worker is, stamped by the store; answers all that have beaten lately, by id, itself among them.
+
+        Left out are those that are stopping and those that have been silent for `SILENT`.
+        """
         ...
 
     async def list(self) -> Sequence[WorkerInfo]:
@@ -576,10 +646,13 @@ class Held:
 
 
 class Locks(Protocol):
-    """Named locks with fencing tokens."""
+    """Named locks with fencing tokens. An owner is one who acquires once: each acquisition has a name of its own."""
 
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
-        """Take the lock if it is free or has expired."""
+        """Take the lock if it is free or has expired.
+
+        Asked again by the owner who has it, as after a lost answer, it grants the same token anew.
+        """
         ...
 
     async def extend(self, name: str, token: int, ttl: timedelta) -> bool:
@@ -587,22 +660,75 @@ class Locks(Protocol):
         ...
 
     async def release(self, name: str, token: int) -> bool:
-        """Give it back, if the token is the current one."""
+        """Give it back, if the token is the current one. The same answer again, until somebody else acquires it."""
         ...
 
 
 # Notices, schema, the whole.
 
 
-class Notices(Protocol):
-    """Wake-ups: hints without content, lossy by nature. Polling is the floor under them."""
+class About(StrEnum):
+    """What a notice is about, so that only those look who have something to do."""
 
-    async def publish(self) -> None:
-        """Wake whoever listens: something may be claimable, cancelled or finished. Inserts do this by themselves."""
+    CLAIMABLE = "c"
+    """jobs were queued"""
+    DUE = "d"
+    """something is to happen at a time: a job was scheduled or is retrying, a schedule was put or resumed"""
+    CHANGED = "e"
+    """a job ended, was asked to cancel, or changed otherwise"""
+    ANYTHING = "a"
+    """something may have been missed: everyone should look at everything"""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A hint. Which of many idle workers follow it is drawn by whoever gives it."""
+
+    about: About
+    queue: str | None = None
+    """where jobs were queued; None is any queue, or several"""
+    n: int = 1
+    """how many were"""
+    draw: int = 0
+    """a number by chance, the same for everyone who hears of it"""
+    hop: int = 0
+    """how often it was passed on by one who was chosen and had no room"""
+
+    def text(self) -> str:
+        """As it travels: short, and never anything of a job but its queue."""
+        return f"{self.about.value}{self.n}.{self.draw}.{self.hop}.{self.queue or ''}"
+
+    @staticmethod
+    def of(text: str) -> Notice:
+        """From its text; whatever else is found is a hint of anything."""
+        try:
+            n, draw, hop, queue = text[1:].split(".", 3)
+            return Notice(About(text[:1]), queue or None, int(n), int(draw), int(hop))
+        except ValueError:
+            return ANYTHING
+
+    @staticmethod
+    def claimable(n: int, queue: str | None = None, hop: int = 0) -> Notice:
+        """Jobs were queued; drawn anew."""
+        return Notice(About.CLAIMABLE, queue, n, random.getrandbits(24), hop)
+
+
+ANYTHING = Notice(About.ANYTHING)
+
+
+class Notices(Protocol):
+    """Wake-ups: hints, lossy by nature. Polling is the floor under them."""
+
+    async def publish(self, notice: Notice = ANYTHING) -> None:
+        """Tell whoever listens. What a store's own operations change they tell by themselves."""
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> AbstractAsyncContextManager[None]:
-        """Call `wake` in the running loop after changes, until left; re-opens for ever after faults."""
+    def subscribe(self, wake: Callable[[Notice], None]) -> AbstractAsyncContextManager[None]:
+        """Call `wake` in the running loop after changes, until left; re-opens for ever after faults.
+
+        Several changes of a moment may be told as one. After a fault, and where a store cannot tell what was changed,
+        the notice is about ANYTHING. An insert of queued jobs, a promotion and an unblocking are about CLAIMABLE.
+        """
         ...
 
     @property
