@@ -6,13 +6,13 @@ jobs that may not run yet are blocked already and which still queued.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
-from windlass.core.transition import Transition, honour_cancel
+from windlass.core.transition import Transition, honour_cancel, refuse
 from windlass.stores.contract import Action, Answer, Created, Duplicate, Inserted, Lease, Operated, Verdict
 
 READY = {Status.QUEUED, Status.BLOCKED}
@@ -28,6 +28,10 @@ class Row:
     crashes: int = 0
     token: int = 0
     cancel: bool = False
+    confirmed: int | None = None
+    """the token of the last lease that was extended"""
+    charged: int | None = None
+    """the token of the lease whose loss was last counted as a crash, while it still is"""
     expired: bool = False
     """its lease is over, or will be in a moment"""
     due: bool = False
@@ -61,24 +65,44 @@ class Model:
         taken = sum(row.draft.limit_key == draft.limit_key for row in running)
         return (draft.limit is None or taken < draft.limit) and self.holder(draft.unique_running, id_) is None
 
-    def claim(self, order: Iterable[str], n: int, queues: Mapping[str, int] | None, *, expired: bool) -> list[str]:
-        claimed: list[str] = []
+    def claim(
+        self,
+        order: Sequence[str],
+        claimed: Sequence[str],
+        n: int,
+        queues: Mapping[str, int] | None,
+        *,
+        expired: bool,
+    ) -> None:
+        """Follow a claim: each job must be the first of its queue, and none of another queue may have come before it.
+
+        Whose turn it is among queues of equal priority is the store's choice.
+        """
         left = None if queues is None else dict(queues)
+        for id_ in claimed:
+            heads = self.heads(order, left)
+            best = min(self.rows[head].draft.options.priority for head in heads)
+            assert id_ in heads, "not the first of its queue"
+            assert self.rows[id_].draft.options.priority == best, "a better priority was passed over"
+            row = self.rows[id_]
+            row.status, row.held, row.expired, row.due = Status.PROCESSING, row.draft.unique_running, expired, False
+            row.token += 1
+            row.attempts += 1
+            row.told.append(Happened.CLAIMED)
+            if left is not None:
+                left[row.draft.options.queue] -= 1
+        assert len(claimed) == n or not self.heads(order, left), "something claimable was left"
+
+    def heads(self, order: Sequence[str], left: Mapping[str, int] | None) -> list[str]:
+        """The first job of each queue that may run now."""
+        first: dict[str, str] = {}
         for id_ in order:
             row = self.rows[id_]
             queue = row.draft.options.queue
-            open_ = (
-                row.status is Status.QUEUED and queue not in self.paused and (left is None or left.get(queue, 0) > 0)
-            )
-            if open_ and len(claimed) < n and self.may_run(id_):
-                row.status, row.held, row.expired, row.due = Status.PROCESSING, row.draft.unique_running, expired, False
-                row.token += 1
-                row.attempts += 1
-                row.told.append(Happened.CLAIMED)
-                claimed.append(id_)
-                if left is not None:
-                    left[queue] -= 1
-        return claimed
+            open_ = queue not in self.paused and (left is None or left.get(queue, 0) > 0)
+            if row.status is Status.QUEUED and open_ and self.may_run(id_):
+                first.setdefault(queue, id_)
+        return list(first.values())
 
     def apply(self, transition: Transition, *, due: bool) -> Verdict:
         row = self.rows.get(transition.id)
@@ -86,6 +110,8 @@ class Model:
             return Verdict.MISSING
         if row.token != transition.token:
             row.told.append(Happened.REFUSED)
+            if refuse(transition, row.token, row.charged).acquits:
+                row.crashes, row.charged = row.crashes - 1, None
             return Verdict.STALE
         if row.status is Status.PROCESSING:
             self.move(row, transition, due=due)
@@ -104,6 +130,7 @@ class Model:
     def rescue(self, transition: Transition) -> Status:
         row = self.rows[transition.id]
         self.move(row, transition, due=False)
+        row.charged = row.token if transition.crashed else row.charged
         row.token += 1
         return row.status
 
@@ -145,7 +172,7 @@ class Model:
             return Operated.REFUSED
         if row.status.finished:
             row.attempts = row.crashes = 0
-            row.cancel, row.held = False, row.draft.unique_queued
+            row.cancel, row.held, row.charged = False, row.draft.unique_queued, None
         row.status, row.due = Status.QUEUED, False
         row.told.append(Happened.RETRIED)
         return Operated.DONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tests.support.drafts import INSTANT, draft, want
@@ -14,7 +14,19 @@ from windlass.core.outcome import Crashed, Failed, Outcome, Released, Snoozed, S
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.core.unique import Unique
-from windlass.stores.contract import Action, Answer, Created, Filter, Operated, Order, Store, Verdict, Want
+from windlass.stores.contract import (
+    Action,
+    Answer,
+    Created,
+    Extended,
+    Filter,
+    Lease,
+    Operated,
+    Order,
+    Store,
+    Verdict,
+    Want,
+)
 
 HOUR = timedelta(hours=1)
 BEHIND = timedelta(milliseconds=50)
@@ -126,7 +138,23 @@ async def passed(store: Store, instant: datetime | None) -> None:
 
 
 async def expired(store: Store, one: Draft | None = None) -> Job:
-    """A job, claimed, whose lease has run out."""
+    """A job, claimed, whose lease was confirmed and has run out."""
+    job = await start(store, one)
+    [late] = await lose(store, [job])
+    return late
+
+
+async def lose(store: Store, jobs: Sequence[Job]) -> list[Job]:
+    """Confirm these leases and let them run out."""
+    leases = [Lease(job.id, job.lease_token) for job in jobs]
+    assert await store.jobs.extend("w1", leases, INSTANT) == Extended(frozenset(), frozenset())
+    late = [await get(store, job.id) for job in jobs]
+    await passed(store, max(job.lease_expires_at for job in late if job.lease_expires_at))
+    return late
+
+
+async def unconfirmed(store: Store, one: Draft | None = None) -> Job:
+    """A job, claimed, whose lease has run out and was never extended."""
     one = one or draft()
     job = await start(store, one, want(lease=INSTANT, types={one.type}))
     await passed(store, job.lease_expires_at)

@@ -96,3 +96,24 @@ async def test_turns_are_taken_inside_a_callers_transaction_too(store: Store, pl
         await store.jobs.insert([of("b")], transaction.tx)
         await transaction.commit()
     assert await order(store) == "abaa"
+
+
+async def test_a_job_that_takes_no_part_is_not_overtaken_by_fair_ones_that_come_later(store: Store) -> None:
+    await put(store, *[of("a") for _ in range(3)])
+    [plain] = await put(store, draft())
+    for n in range(20):
+        await put(store, of(f"u{n}"))
+    claimed = [job.id for job in await store.jobs.claim(want(4))]
+    assert plain in claimed
+    assert (await get(store, plain)).fair_key is None
+
+
+async def test_a_flood_of_fair_ones_ends_for_one_that_takes_no_part(store: Store) -> None:
+    await put(store, of("a"), of("b"))
+    [plain] = await put(store, draft())
+    ran: list[str] = []
+    for n in range(20):
+        await put(store, of(f"new{n}"), of(f"other{n}"))
+        ran += [job.id for job in await store.jobs.claim(want(2))]
+    assert plain in ran
+    assert ran.index(plain) < 6

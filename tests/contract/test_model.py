@@ -128,9 +128,8 @@ class Machine(RuleBasedStateMachine):
     def take(self, n: int, lease: timedelta = LONG, queues: dict[str, int] | None = None) -> list[Job]:
         jobs = [job for job in self.run(self.store.views.get(list(self.model.rows))) if job]
         order = [job.id for job in sorted(jobs, key=lambda job: (job.priority, job.run_at, job.id))]
-        expected = self.model.claim(order, n, queues, expired=lease == INSTANT)
         claimed = self.run(self.store.jobs.claim(want(n, lease=lease, queues=queues)))
-        assert [job.id for job in claimed] == expected
+        self.model.claim(order, [job.id for job in claimed], n, queues, expired=lease == INSTANT)
         return claimed
 
     def apply(self, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
@@ -150,7 +149,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=leases, n=st.integers(1, 3))
     def lose(self, n: int) -> MultipleResults[Job]:
-        jobs = self.take(n, INSTANT)
+        jobs = self.take(n)
+        for job in jobs:
+            self.extend(job, INSTANT)
         self.rescue(100)
         return multiple(*jobs)
 
@@ -182,7 +183,8 @@ class Machine(RuleBasedStateMachine):
         assert found.lost == (frozenset() if owned else {job.id})
         assert found.cancels == ({job.id} if owned and self.model.rows[job.id].cancel else frozenset())
         if owned:
-            self.model.rows[job.id].expired = lease == INSTANT
+            row = self.model.rows[job.id]
+            row.expired, row.confirmed = lease == INSTANT, row.token
 
     @rule(job=leases)
     def report(self, job: Job) -> None:
@@ -221,7 +223,9 @@ class Machine(RuleBasedStateMachine):
         assert len(found) == min(n, len(running))
         assert {one.id for one in found} <= running
         for one in found:
-            assert self.model.rescue(decide(jobs[one.id], Lost())) is one.to
+            row = self.model.rows[one.id]
+            lost = Lost(confirmed=row.confirmed == row.token)
+            assert self.model.rescue(decide(jobs[one.id], lost)) is one.to
 
     @rule()
     def prune(self) -> None:

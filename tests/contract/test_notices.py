@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.contract.steps import HOUR, operate, put
-from tests.support.drafts import draft
+from tests.contract.steps import AGAIN_LATER, DONE, HOUR, operate, put, settle, start, take
+from tests.support.drafts import draft, want
 from tests.support.until import until
-from windlass.stores.contract import Action, Operated, Store
+from windlass.core.limit import Limit
+from windlass.stores.contract import ANYTHING, About, Action, Notice, Operated, Store
 
 MANY = 5
 """a wake-up too many is allowed, so one alone proves nothing"""
@@ -19,11 +21,16 @@ class Bell:
 
     def __init__(self) -> None:
         self.rings = 0
+        self.notices: list[Notice] = []
         self.places: set[tuple[int, asyncio.AbstractEventLoop]] = set()
 
-    def ring(self) -> None:
+    def ring(self, notice: Notice) -> None:
         self.rings += 1
+        self.notices.append(notice)
         self.places.add((threading.get_ident(), asyncio.get_running_loop()))
+
+    def claimable(self) -> list[Notice]:
+        return [notice for notice in self.notices if notice.about is About.CLAIMABLE]
 
     async def rung(self) -> None:
         await until(lambda: self.rings, "a wake-up")
@@ -102,3 +109,112 @@ async def test_who_comes_back_is_woken_again(store: Store) -> None:
 
 async def test_publishing_to_nobody_is_fine(store: Store) -> None:
     await store.notices.publish()
+
+
+@pytest.mark.parametrize("notice", [ANYTHING, Notice(About.CLAIMABLE, "mail.eu", 7, 123456, 2), Notice(About.DUE)])
+def test_a_notice_travels_as_text(notice: Notice) -> None:
+    assert Notice.of(notice.text()) == notice
+
+
+@pytest.mark.parametrize("text", ["", "?", "c", "c1.2", "x1.2.3.q", "cone.2.3.q", "queue"])
+def test_what_is_no_notice_is_a_hint_of_anything(text: str) -> None:
+    assert Notice.of(text) == ANYTHING
+
+
+async def heard(store: Store, who: Store, change: Callable[[], Awaitable[object]]) -> list[Notice]:
+    """What is told of a change, from the moment that the channel is quiet; a coalesced notice may come late."""
+    bell = Bell()
+    async with store.notices.subscribe(bell.ring):
+        await ready(store)
+        # What opening told, and what came before, is out of the way once a notice of ours has come through.
+        await who.notices.publish(Notice(About.CHANGED, "mark", 77))
+        await until(lambda: any(one.n == 77 or one.about is About.ANYTHING for one in bell.notices), "our own notice")
+        await settled(bell)
+        bell.notices.clear()
+        await change()
+        await until(lambda: bell.notices, "a notice of the change")
+        await settled(bell)
+    return bell.notices
+
+
+async def settled(bell: Bell) -> None:
+    """Wait until nothing more has come for a moment."""
+    while True:
+        before = len(bell.notices)
+        await asyncio.sleep(0.05)
+        if len(bell.notices) == before:
+            return
+
+
+async def test_inserted_jobs_are_told_as_claimable_with_their_queue_and_number(store: Store, who: Store) -> None:
+    notices = await heard(store, who, lambda: put(who, *[draft(queue="mail") for _ in range(3)]))
+    claimable = [one for one in notices if one.about is About.CLAIMABLE]
+    assert claimable, notices
+    assert {one.queue for one in claimable} == {"mail"}
+    assert max(one.n for one in claimable) >= 3
+    assert all(one.about in (About.CLAIMABLE, About.CHANGED) for one in notices), notices
+
+
+async def test_everybody_hears_the_same_draw(store: Store, other: Store) -> None:
+    bells = [Bell(), Bell()]
+    async with store.notices.subscribe(bells[0].ring), other.notices.subscribe(bells[1].ring):
+        await ready(store)
+        await ready(other)
+        await settled(bells[0])
+        await settled(bells[1])
+        for bell in bells:
+            bell.notices.clear()
+        await put(store, draft(queue="mail"))
+        for bell in bells:
+            await until(bell.claimable, "a notice of something claimable")
+    first, second = ({one.draw for one in bell.claimable()} for bell in bells)
+    assert first & second, (bells[0].notices, bells[1].notices)
+
+
+async def test_a_scheduled_job_is_told_as_due_and_not_as_claimable(store: Store, who: Store) -> None:
+    notices = await heard(store, who, lambda: put(who, draft(delay=HOUR)))
+    assert About.DUE in {one.about for one in notices}, notices
+    assert About.CLAIMABLE not in {one.about for one in notices}, notices
+
+
+async def test_an_end_that_frees_nobody_is_not_told_as_claimable(store: Store, who: Store) -> None:
+    job = await start(store)
+    notices = await heard(store, who, lambda: settle(who, job, DONE))
+    assert {one.about for one in notices} == {About.CHANGED}, notices
+
+
+async def test_an_end_that_frees_another_is_told_as_claimable(store: Store, who: Store) -> None:
+    job = await start(store, draft(limit=Limit("k")))
+    await put(store, draft(limit=Limit("k")))
+    assert await store.jobs.claim(want()) == []
+    notices = await heard(store, who, lambda: settle(who, job, DONE))
+    assert About.CLAIMABLE in {one.about for one in notices}, notices
+
+
+async def test_a_retry_is_told_as_due(store: Store, who: Store) -> None:
+    job = await start(store)
+    notices = await heard(store, who, lambda: settle(who, job, AGAIN_LATER))
+    assert About.DUE in {one.about for one in notices}, notices
+    assert About.CLAIMABLE not in {one.about for one in notices}, notices
+
+
+async def test_a_request_to_cancel_is_told_and_is_not_claimable(store: Store, who: Store) -> None:
+    job = await start(store)
+    notices = await heard(store, who, lambda: _cancelled(who, job.id))
+    assert {one.about for one in notices} <= {About.CHANGED, About.ANYTHING}, notices
+
+
+async def _cancelled(who: Store, job_id: str) -> None:
+    assert (await operate(who, job_id, Action.CANCEL)).verdict is Operated.REQUESTED
+    await who.notices.publish(Notice(About.CHANGED))
+
+
+async def test_a_claim_tells_nobody_that_something_is_claimable(store: Store, who: Store) -> None:
+    await put(store)
+
+    async def claimed() -> None:
+        await take(who)
+        await who.notices.publish(Notice(About.CHANGED))
+
+    notices = await heard(store, who, claimed)
+    assert About.CLAIMABLE not in {one.about for one in notices}, notices

@@ -203,3 +203,37 @@ async def test_a_queue_may_have_its_own_number_and_live_jobs_do_not_count(store:
     assert len(await left(store)) == 4
     await store.jobs.prune(Retention(most=0), 100)
     assert len(await left(store)) == 1
+
+
+async def test_a_finished_job_that_a_live_one_awaits_is_kept_until_that_has_ended(store: Store) -> None:
+    last = draft(awaits="success")
+    first, second = draft(next_id=last.id), draft(next_id=last.id)
+    await put(store, last, first, second)
+    ended, runs = await store.jobs.claim(want())
+    await settle(store, ended)
+    await passed(store, (await get(store, ended.id)).finished_at)
+    assert await store.jobs.prune(NOTHING_KEPT, 100) == 0
+    assert await told(store, ended.id) != []
+    await settle(store, runs)
+    joining = await take(store)
+    assert joining.id == last.id
+    assert await store.jobs.prune(NOTHING_KEPT, 100) == 0
+    await settle(store, joining)
+    await passed(store, (await get(store, last.id)).finished_at)
+    while await store.jobs.prune(NOTHING_KEPT, 100):
+        pass
+    assert await left(store) == set()
+
+
+async def test_those_that_are_kept_do_not_keep_others_from_being_pruned(store: Store) -> None:
+    last = draft(awaits="success")
+    members = [draft(next_id=last.id) for _ in range(20)]
+    await put(store, last, *members)
+    await store.jobs.apply([decide(job, DONE) for job in (await store.jobs.claim(want(19)))])
+    plain = await finish(store, draft("plain"))
+    await passed(store, plain.finished_at)
+    removed = 0
+    for _ in range(10):
+        removed += await store.jobs.prune(NOTHING_KEPT, 5)
+    assert removed == 1
+    assert await gone(store, plain.id)

@@ -11,7 +11,9 @@ from tests.contract.steps import (
     finish,
     get,
     last_entry,
+    lose,
     near,
+    operate,
     passed,
     put,
     settle,
@@ -19,12 +21,13 @@ from tests.contract.steps import (
     statuses,
     take,
     told,
+    unconfirmed,
 )
 from tests.support.drafts import INSTANT, draft, want
 from windlass.core.history import Happened
 from windlass.core.outcome import Cancelled
 from windlass.core.status import Status
-from windlass.stores.contract import Filter, Rescued, Store, Verdict
+from windlass.stores.contract import Action, Filter, Rescued, Store, Verdict
 
 STARTED = [Happened.ENQUEUED, Happened.CLAIMED]
 
@@ -61,8 +64,7 @@ async def test_a_job_that_keeps_killing_its_workers_fails(store: Store) -> None:
     for crashes in (1, 2):
         assert [found.to for found in await store.jobs.rescue(10)] == [Status.QUEUED]
         assert (await get(store, lost.id)).crashes == crashes
-        lost = await take(store, want(lease=INSTANT))
-        await passed(store, lost.lease_expires_at)
+        [lost] = await lose(store, [await take(store)])
     assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.FAILED)]
     job = await get(store, lost.id)
     assert (job.status, job.crashes, job.attempts) == (Status.FAILED, 3, 0)
@@ -137,8 +139,7 @@ async def test_at_most_n_are_rescued_and_the_rest_next_time(store: Store) -> Non
 async def test_those_that_fail_do_not_keep_others_from_being_rescued(store: Store) -> None:
     fatal, harmless = [draft(max_crashes=1, unique=f"u{n}") for n in range(3)], [draft() for _ in range(3)]
     await put(store, *fatal, *harmless)
-    jobs = await store.jobs.claim(want(lease=INSTANT))
-    await passed(store, jobs[-1].lease_expires_at)
+    await lose(store, await store.jobs.claim(want()))
     found = {one.id: one.to for one in await store.jobs.rescue(10)}
     assert found == {one.id: Status.FAILED for one in fatal} | {one.id: Status.QUEUED for one in harmless}
     assert await told(store, fatal[0].id) == [*STARTED, Happened.FAILED]
@@ -171,3 +172,72 @@ async def test_a_job_lost_before_its_retry_keeps_the_attempts_it_has_spent(store
     assert (await told(store, job.id))[-1] is Happened.LOST
     assert [found.id for found in await everything(store, Filter(status=Status.QUEUED))] == [job.id]
     assert (await take(store)).attempts == 2
+
+
+async def test_a_lease_that_was_never_confirmed_counts_no_crash_and_fails_nobody(store: Store) -> None:
+    lost = await unconfirmed(store, draft(max_crashes=1))
+    assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.QUEUED)]
+    job = await get(store, lost.id)
+    assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 0)
+    assert job.lease_token == lost.lease_token + 1
+    assert job.error is not None
+    assert job.error.type == "WorkerDied"
+    assert await told(store, lost.id) == [*STARTED, Happened.LOST]
+    assert "not counted as a crash" in str((await last_entry(store, lost.id)).note)
+    assert await settle(store, lost) is Verdict.STALE
+
+
+async def test_each_lease_is_confirmed_for_itself(store: Store) -> None:
+    lost = await expired(store, draft(max_crashes=3))
+    await store.jobs.rescue(10)
+    again = await take(store, want(lease=INSTANT))
+    await passed(store, again.lease_expires_at)
+    await store.jobs.rescue(10)
+    assert (await get(store, lost.id)).crashes == 1
+    await lose(store, [await take(store)])
+    await store.jobs.rescue(10)
+    assert (await get(store, lost.id)).crashes == 2
+
+
+@pytest.mark.parametrize("meanwhile", ["queued", "processing", "succeeded"])
+async def test_a_worker_that_lives_after_all_takes_its_crash_back(store: Store, other: Store, meanwhile: str) -> None:
+    late = await expired(store)
+    await store.jobs.rescue(10)
+    assert (await get(store, late.id)).crashes == 1
+    if meanwhile != "queued":
+        runs = await take(other, want(worker="w2"))
+        if meanwhile == "succeeded":
+            await settle(other, runs)
+    assert await settle(store, late) is Verdict.STALE
+    job = await get(store, late.id)
+    assert (job.crashes, job.status) == (0, Status(meanwhile))
+    entry = await last_entry(store, late.id)
+    assert entry.happened is Happened.REFUSED
+    assert "its worker lives" in str(entry.note)
+
+
+async def test_a_crash_is_taken_back_once(store: Store) -> None:
+    late = await expired(store)
+    await store.jobs.rescue(10)
+    later = (await lose(store, [await take(store)]))[0]
+    await store.jobs.rescue(10)
+    assert (await get(store, late.id)).crashes == 2
+    for _ in range(3):
+        assert await settle(store, later) is Verdict.STALE
+    assert (await get(store, late.id)).crashes == 1
+
+
+async def test_a_crash_that_an_operators_retry_has_forgotten_is_not_taken_back(store: Store) -> None:
+    late = await expired(store, draft(max_crashes=1))
+    assert [found.to for found in await store.jobs.rescue(10)] == [Status.FAILED]
+    await operate(store, late.id, Action.RETRY)
+    assert (await get(store, late.id)).crashes == 0
+    assert await settle(store, late) is Verdict.STALE
+    assert (await get(store, late.id)).crashes == 0
+
+
+async def test_a_failed_job_stays_failed_when_its_worker_lives_after_all(store: Store) -> None:
+    late = await expired(store, draft(max_crashes=1))
+    await store.jobs.rescue(10)
+    assert await settle(store, late) is Verdict.STALE
+    assert (await get(store, late.id)).status is Status.FAILED

@@ -284,3 +284,33 @@ async def test_a_job_that_only_mentions_a_schedule_leaves_it_alone(store: Store)
     await start(store, draft(schedule="nightly"))
     assert (await stored(store)).next_tick == schedule.next_tick
     assert await store.schedules.ticks("nightly") == []
+
+
+async def test_what_is_due_is_told_longest_due_first_with_the_next_tick_of_the_others(store: Store) -> None:
+    second = await rule(store, "b", next_tick=await past(store, 1))
+    first = await rule(store, "a", next_tick=await past(store, 5))
+    await rule(store, "later", next_tick=await past(store, -60))
+    await rule(store, "sooner", next_tick=await past(store, -30))
+    await rule(store, "paused", next_tick=await past(store, 9))
+    await store.schedules.pause(["paused"], paused=True)
+    due = await store.schedules.due(10)
+    assert [one.name for one in due.schedules] == [first.name, second.name]
+    assert due.schedules == (await stored(store, "a"), await stored(store, "b"))
+    assert near(due.now, await store.now())
+    assert due.next_in is not None
+    assert near(due.now + due.next_in, await past(store, -30), MINUTE)
+    assert [one.name for one in (await store.schedules.due(1)).schedules] == ["a"]
+
+
+async def test_nothing_is_due_where_there_is_no_schedule(store: Store) -> None:
+    due = await store.schedules.due(10)
+    assert (due.schedules, due.next_in) == ((), None)
+
+
+async def test_a_schedule_that_was_fired_is_due_at_its_next_tick(store: Store) -> None:
+    schedule = await rule(store)
+    one = replace(firing(schedule), next_tick=await past(store, -30))
+    assert await fire(store, one) is Fired.FIRED
+    due = await store.schedules.due(10)
+    assert due.schedules == ()
+    assert due.next_in is not None

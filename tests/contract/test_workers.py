@@ -6,7 +6,7 @@ from datetime import timedelta
 from tests.contract.steps import near, passed, settle, start, told
 from tests.support.drafts import want
 from windlass.core.history import Happened
-from windlass.stores.contract import Store, Verdict, WorkerInfo
+from windlass.stores.contract import Peer, Store, Verdict, WorkerInfo
 
 WORKER = WorkerInfo(
     id="w1",
@@ -74,3 +74,13 @@ async def test_a_forgotten_worker_still_owns_its_leases(store: Store) -> None:
     assert await store.jobs.rescue(10) == []
     assert await settle(store, job) is Verdict.APPLIED
     assert await told(store, job.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
+
+
+async def test_a_beat_answers_who_else_is_there(store: Store, other: Store) -> None:
+    assert list(await store.workers.beat(WORKER)) == [Peer("w1", ("mail", "default"))]
+    await store.workers.beat(replace(WORKER, id="w0", queues=()))
+    await other.workers.beat(replace(WORKER, id="w3", stopping=True))
+    peers = await other.workers.beat(replace(WORKER, id="w2", queues=("mail",)))
+    assert list(peers) == [Peer("w0", ()), Peer("w1", ("mail", "default")), Peer("w2", ("mail",))]
+    await store.workers.forget(["w1"])
+    assert [peer.id for peer in await store.workers.beat(replace(WORKER, id="w0"))] == ["w0", "w2"]
