@@ -15,7 +15,7 @@ from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
-from windlass.client.options import Asked, lay_over
+from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
 from windlass.core.context import Ctx
@@ -26,6 +26,7 @@ from windlass.core.handler import Declaration, Handler, declare, declare_instanc
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron
+from windlass.core.words import read_words
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
 
@@ -208,15 +209,9 @@ class Windlass:
             ) from None
 
     def _declared(self, declared: Mapping[str, Any]) -> tuple[Options, Retry]:
-        given = dict(declared)
-        retry = given.pop("retry", None)
+        given = read_words(declared, ("name", "retry", "process", "schedule", *OPTION_WORDS), "option of a handler")
+        retry = cast("int | Retry | None", given.pop("retry", None))
         policy = self.policy if retry is None else Retry.of(retry)
-        unknown = given.keys() - Asked.__annotations__.keys()
-        if unknown:
-            raise SettingsError(
-                f"{', '.join(sorted(unknown))} cannot be declared: known are name, retry, process,"
-                f" schedule, {', '.join(Asked.__annotations__)}"
-            )
         options = lay_over(self.defaults, cast("Asked", {"max_attempts": policy.attempts, **given}))
         return options, policy
 

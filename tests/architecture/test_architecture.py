@@ -22,7 +22,7 @@ Ageing Bound Cancel Cron Ctx DuplicateJob Entry Error Explanation Flow FlowHandl
 HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost
 Limit Lock LockHeld LockLost MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry
 ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError StoreUnavailable TransactionRefused
-Unique Why Windlass WindlassError cron
+Unique ValueRefused Why Windlass WindlassError cron
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {

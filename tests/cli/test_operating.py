@@ -48,6 +48,17 @@ def test_a_bulk_command_needs_a_filter_and_a_word(command: str, shop: Shop) -> N
     assert shop.call("jobs", "--json").fact["status"] == "scheduled"
 
 
+@pytest.mark.parametrize("command", ["retry", "cancel", "delete", "discard", "replay"])
+def test_a_filter_that_is_empty_by_accident_is_refused(command: str, shop: Shop) -> None:
+    job_id = shop.ok("enqueue", "send", "--in", "1h")
+    for option in ("--user", "--queue", "--type", "--correlation", "--entity"):
+        said = shop.call(command, option, "", "--yes")
+        assert said.code == 2
+        assert "is ''" in said.err
+    assert shop.call(command, "--colour", "red", "--yes").code == 2
+    assert status(shop, job_id) == "scheduled"
+
+
 def test_a_bulk_command_does_all_that_match_and_says_how_many(shop: Shop) -> None:
     for number in range(7):
         shop.ok("enqueue", "send" if number < 5 else "other")

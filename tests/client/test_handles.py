@@ -31,6 +31,7 @@ from windlass import (
     cron,
 )
 from windlass.client import changes
+from windlass.stores.contract import Notice
 
 NOBODY = "0190a3c4-5d6e-7f80-9123-456789abcdef"
 
@@ -115,7 +116,7 @@ class Subscribed:
         subscribe = app.store.notices.subscribe
 
         @asynccontextmanager
-        async def counted(wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+        async def counted(wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
             self.ever += 1
             self.now += 1
             try:

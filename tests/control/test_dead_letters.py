@@ -230,7 +230,8 @@ async def test_only_failed_jobs_are_dead_letters(app: Windlass) -> None:
     ("given", "told"),
     [
         ({}, "no filter was given"),
-        ({"type": None}, "no filter was given"),
+        ({"type": None}, "type is None, which is no filter"),
+        ({"typ": "send"}, "'typ' is no search word, did you mean type"),
         ({"fingerprint": "boom"}, "fingerprint is 'boom': expected twelve hexadecimal digits"),
         ({"type": "send", "limit": 0}, "limit is 0: expected a whole number from 1"),
         ({"type": "send", "rate": 0}, "rate is 0: expected how many by the second"),

@@ -115,7 +115,7 @@ async def test_what_has_waited_long_is_raised(place: Place) -> None:
 
 def test_what_cannot_be_declared_is_refused() -> None:
     app = Windlass("sqlite://")
-    with pytest.raises(SettingsError, match="fair_by is 'user'"):
-        app.job(fair_by="user")(len)
+    with pytest.raises(SettingsError, match="fair_by is 'users'"):
+        app.job(fair_by="users")(len)
     with pytest.raises(SettingsError, match="Rate allows 0 starts"):
         Rate(0)

@@ -33,6 +33,7 @@ from windlass.stores.contract import (
     Firing,
     Inserted,
     Lease,
+    Notice,
     Notices,
     Order,
     Rescued,
@@ -202,8 +203,8 @@ class Deaf:
     def healthy(self) -> bool:
         return True
 
-    def subscribe(self, wake: Callable[[], None]) -> AbstractAsyncContextManager[None]:
-        return self._real.subscribe(lambda: None)
+    def subscribe(self, wake: Callable[[Notice], None]) -> AbstractAsyncContextManager[None]:
+        return self._real.subscribe(lambda _: None)
 
 
 class AcknowledgesAnyway(Jobs):

@@ -199,7 +199,7 @@ async def _deaf(place: Place, seed: int, way: str) -> Finding:
 
 async def _deafen(trial: Trial, proxy: Proxy, way: str) -> list[str]:
     notices = trial.app.store.notices
-    async with notices.subscribe(lambda: None):
+    async with notices.subscribe(lambda _: None):
         await until(lambda: notices.healthy, 10)
         if not notices.healthy:
             return ["notices never worked: nothing was proved"]

@@ -23,7 +23,7 @@ from typing import Any
 
 from windlass import Job, JobNotFound, Status, Windlass, WindlassError
 from windlass.chaos.place import Place
-from windlass.client.jobs import Search
+from windlass.client.searching import Search
 
 EVERY = (1.0, 2.0)
 PATIENCE = 5.0

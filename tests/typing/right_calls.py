@@ -157,6 +157,9 @@ async def calls() -> None:
 
     await app.schedules.put("acme", report.bind(), cron("0 8 * * *", tz="Europe/Paris"))
     assert_type(await app.schedules.remove("acme"), bool)
+    await plain.using(user_id="u", entity_name="order", entity_id=1, correlation_id="c").enqueue(1)
+    await app.jobs.find(user_id="u", entity_name="order", entity_id=1, correlation_id="c", parent_id="p", next_id="n")
+    await app.dead_letters.discard_all(user_id="u", dry_run=True)
     await app.jobs.find(status="failed", type="plain", queue="q", user="u", entity=("order", 1), correlation="c", limit=3)
 
     handle = await plain.enqueue(1)

@@ -56,6 +56,13 @@ async def calls(ctx: Ctx) -> None:
     plain.using(on_conflict="ignore")  # wrong
     plain.using(entity="order")  # wrong
     plain.using(limit=3)  # wrong
+    plain.using(user_name="u")  # wrong
+    await app.jobs.find(colour="red")  # wrong
+    await app.jobs.find(user=None)  # wrong
+    await app.jobs.count(uesr="u")  # wrong
+    await app.dead_letters.discard_all(users="u")  # wrong
+    await app.dead_letters.discard_all(status="failed")  # wrong
+    await app.dead_letters.replay_all(user=None)  # wrong
     result: int = await (await plain.enqueue(42)).result()  # wrong
     handle: Handle[int] = await plain.enqueue(42)  # wrong
     await app.enqueue(Remind, "text")  # wrong

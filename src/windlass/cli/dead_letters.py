@@ -21,8 +21,8 @@ from windlass.observability.plain import short
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from windlass.client.dead_letters import DeadGroup, DeadGroups, DeadSearch, Replayed
-    from windlass.client.jobs import Search
+    from windlass.client.dead_letters import DeadGroup, DeadGroups, Replayed
+    from windlass.client.searching import DeadSearch, Search
 
 FingerprintOption = Annotated[
     str | None, typer.Option("--fingerprint", "-f", metavar="X", help="Those that failed so; see windlass dead.")

@@ -147,7 +147,7 @@ async def _notices(desk: Desk) -> Check:
             "a shorter --poll, if 1 s is too long",
         )
     # Whether they arrive is known only to who listens.
-    async with desk.store.notices.subscribe(lambda: None):
+    async with desk.store.notices.subscribe(lambda _: None):
         waited = time.monotonic() + _PUSH_WITHIN
         while not desk.store.notices.healthy and time.monotonic() < waited:  # noqa: ASYNC110  # becoming so wakes nobody
             await asyncio.sleep(0.02)

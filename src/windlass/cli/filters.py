@@ -11,7 +11,7 @@ from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
-    from windlass.client.jobs import Search
+    from windlass.client.searching import Search
 
 StatusOption = Annotated[str | None, typer.Option("--status", "-s", help=f"One of {', '.join(Status)}.")]
 TypeOption = Annotated[str | None, typer.Option("--type", "-t", help="The handler's name.")]

@@ -19,7 +19,7 @@ from windlass.stores.contract import Action, Operated, Order
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from windlass.client.jobs import Search
+    from windlass.client.searching import Search
     from windlass.stores.contract import Answer
 
 ACTOR = "operator"

@@ -43,6 +43,7 @@ EXIT_CODES: Mapping[type[errors.WindlassError], int] = {
     errors.StoreError: FAILURE,
     errors.StoreUnavailable: UNREACHABLE,
     errors.SchemaMismatch: REFUSED,
+    errors.ValueRefused: REFUSED,
     errors.TransactionRefused: REFUSED,
 }
 

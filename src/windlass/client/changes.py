@@ -9,10 +9,12 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from windlass.stores.contract import ANYTHING
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from windlass.stores.contract import Notices
+    from windlass.stores.contract import Notice, Notices
 
 KEPT = 10.0
 """seconds that it is kept after the last has left"""
@@ -62,6 +64,7 @@ class Changes:
         except TimeoutError:
             return
 
-    def _tell(self) -> None:
+    def _tell(self, _: Notice = ANYTHING) -> None:
+        # Whatever it is about may be what somebody waits for: only the job itself tells.
         for changed in self._waiting:
             changed.set()

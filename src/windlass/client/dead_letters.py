@@ -7,10 +7,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from windlass.client.jobs import MOST_AT_ONCE, PAGE, Search, check_count
+from windlass.client.jobs import MOST_AT_ONCE, PAGE, check_count
 from windlass.client.replaying import replay
+from windlass.client.searching import DEAD_WORDS, DeadSearch, Search, words_of
 from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
 from windlass.core.events import JobDiscarded
 from windlass.core.fingerprint import fingerprint, is_fingerprint
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft
     from windlass.core.job import Job
     from windlass.stores.contract import Inserted
-
-
-class DeadSearch(TypedDict, total=False):
-    """Which failed jobs; every field given must match."""
-
-    fingerprint: str | None
-    type: str | None
-    queue: str | None
-    user: str | None
-    entity: tuple[str, str | int] | None
-    correlation: str | None
-    schedule: str | None
-    parent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,14 +242,10 @@ class DeadLettersRoom:
 
     async def _each(self, search: DeadSearch) -> AsyncGenerator[tuple[Job, str], None]:
         """Failed jobs that match but for the fingerprint, newest first, each with its own."""
-        wanted = search.get("fingerprint")
-        if wanted is not None and not is_fingerprint(wanted):
-            raise SettingsError(
-                f"fingerprint is {shown(wanted)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
-                ' "windlass dead" show them'
-            )
-        plain = cast("Search", {name: value for name, value in search.items() if name != "fingerprint"})
-        plain["status"] = Status.FAILED
+        words = words_of(search, DEAD_WORDS)
+        _check_fingerprint(words.pop("fingerprint", None))
+        # The other words of dead letters are those of every search.
+        plain = cast("Search", {**words, "status": Status.FAILED})
         async with aclosing(self._jobs.each(**plain)) as jobs:
             async for job in jobs:
                 yield job, fingerprint(job.type, job.error)
@@ -339,11 +323,19 @@ def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:
     return replace(group, count=group.count + 1, first_seen=min(seen, default=None), last_seen=max(seen, default=None))
 
 
-def _check_wanted(search: DeadSearch, *, everything: bool) -> None:
-    if not everything and all(value is None for value in search.values()):
+def _check_fingerprint(value: object) -> None:
+    if value is not None and not is_fingerprint(value):
         raise SettingsError(
-            "no filter was given: name a fingerprint, type, queue, user, entity, correlation, schedule or parent, or"
-            " say everything=True"
+            f"fingerprint is {shown(value)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
+            ' "windlass dead" show them'
+        )
+
+
+def _check_wanted(search: DeadSearch, *, everything: bool) -> None:
+    """Refuse an order for all that does not say so, and one with a word that narrows nothing down."""
+    if not words_of(search, DEAD_WORDS) and not everything:
+        raise SettingsError(
+            f"no filter was given: say which by {', '.join(DEAD_WORDS[:-1])} or {DEAD_WORDS[-1]}, or everything=True"
         )
 
 

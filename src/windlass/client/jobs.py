@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
-from windlass.client.options import as_entity
 from windlass.client.replaying import replay
+from windlass.client.searching import Search, filter_of
 from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
 from windlass.core.keys import shown
-from windlass.core.status import Status
-from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
+from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -27,21 +26,6 @@ PAGE = 500
 """how many jobs are read in one step by what reads many"""
 MOST_AT_ONCE = 10_000
 """how many jobs are given in one sequence, unless more are asked for"""
-
-
-class Search(TypedDict, total=False):
-    """Which jobs; every field given must match."""
-
-    status: Status | str | None
-    type: str | None
-    queue: str | None
-    user: str | None
-    entity: tuple[str, str | int] | None
-    correlation: str | None
-    schedule: str | None
-    parent: str | None
-    next: str | None
-    """those that this job awaits"""
 
 
 class JobsRoom:
@@ -63,12 +47,12 @@ class JobsRoom:
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
         store = await self._client.ready()
-        return await store.views.find(_filter(search), limit, None if after is None else check_id(after))
+        return await store.views.find(filter_of(search), limit, None if after is None else check_id(after))
 
     async def count(self, **search: Unpack[Search]) -> Count:
         """How many match, counted up to 100,000."""
         store = await self._client.ready()
-        return await store.views.count(_filter(search))
+        return await store.views.count(filter_of(search))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
@@ -161,26 +145,7 @@ class JobsRoom:
         return answer
 
 
-def check_count(value: int, of: str) -> None:
+def check_count(value: int, of: str, least: int = 1) -> None:
     """Refuse what is no number of things."""
-    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < 1:
-        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from 1")
-
-
-def _filter(search: Search) -> Filter:
-    status = search.get("status")
-    if isinstance(status, str) and status not in Status.__members__.values():
-        raise SettingsError(f"status is {status!r}: expected one of {', '.join(Status)}")
-    entity_name, entity_id = as_entity(search.get("entity"))
-    return Filter(
-        status=None if status is None else Status(status),
-        type=search.get("type"),
-        queue=search.get("queue"),
-        user_id=search.get("user"),
-        entity_name=entity_name,
-        entity_id=entity_id,
-        correlation_id=search.get("correlation"),
-        schedule=search.get("schedule"),
-        parent_id=search.get("parent"),
-        next_id=search.get("next"),
-    )
+    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < least:
+        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from {least}")

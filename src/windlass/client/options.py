@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from windlass.core.draft import Options, Priority, as_priority
+from windlass.core.draft import FAIR_WORDS, Options, Priority, as_priority
 from windlass.core.errors import SettingsError
+from windlass.core.keys import shown
 from windlass.core.signals import as_duration
 from windlass.core.unique import OnConflict, Unique, idempotency_window
 from windlass.core.values import canonical
+from windlass.core.words import read_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +26,8 @@ _CONTEXT = frozenset({"user", "entity", "correlation"})
 """what a job takes over from the running job that enqueues it, unless decided"""
 
 
-class Asked(TypedDict, total=False):
-    """The options of one enqueue; what is left out stays as the handler declared it."""
+class _Words(TypedDict, total=False):
+    """The words of all options."""
 
     delay: float | timedelta | None
     at: datetime | None
@@ -48,12 +50,29 @@ class Asked(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
+class Asked(_Words, total=False):
+    """The options of one enqueue; what is left out stays as the handler declared it.
+
+    Those that fill a field of the job are accepted by the field's name as well.
+    """
+
+    run_at: datetime | None
+    user_id: str | None
+    entity_name: str | None
+    entity_id: str | int | None
+    correlation_id: str | None
+
+
+OPTION_WORDS = tuple(_Words.__annotations__)
+
+
 def lay_over(base: Options, asked: Asked) -> Options:
     """The handler's options with what the caller asked for in their place."""
     changed: dict[str, Any] = {}
-    for name, value in asked.items():
+    words = read_words(cast("Mapping[str, object]", asked), OPTION_WORDS, "option")
+    for name, value in words.items():
         _read_one(name, value, changed)
-    decided = _CONTEXT & asked.keys()
+    decided = _CONTEXT & words.keys()
     if decided:
         changed["decided"] = base.decided | decided
     return replace(base, **changed) if changed else base
@@ -79,16 +98,17 @@ def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
             into[name] = tuple(value)
         case "metadata":
             into["metadata_json"] = None if value is None else canonical(dict(value), "metadata")
-        case "queue" | "max_attempts" | "max_crashes" | "on_conflict" | "limit" | "rate" | "fair_by":
-            into[name] = value
+        case "fair_by":
+            into[name] = FAIR_WORDS.get(value, value) if isinstance(value, str) else value
         case _:
-            raise SettingsError(f"{name} is not an option: known are {', '.join(Asked.__annotations__)}")
+            into[name] = value
 
 
 def as_entity(value: object) -> tuple[str | None, str | None]:
     """The name and id of the thing a job is about."""
     if value is None:
         return None, None
-    if isinstance(value, tuple) and len(pair := cast("tuple[object, ...]", value)) == _PAIR:
+    pair = cast("Sequence[object]", value)
+    if isinstance(value, tuple) and len(pair) == _PAIR and None not in pair:
         return str(pair[0]), str(pair[1])
-    raise SettingsError(f'entity is {value!r}: expected a pair such as ("order", 42)')
+    raise SettingsError(f'entity is {shown(pair)}: expected a pair such as ("order", 42)')

@@ -123,7 +123,9 @@ class Draft(NamedTuple):
     """the job that waits for this one's end"""
 
 
-FAIR_FIELDS = ("user_id", "entity_id", "correlation_id")
+FAIR_WORDS = {"user": "user_id", "entity": "entity_id", "correlation": "correlation_id"}
+"""what turns can be shared by, as options call it, and the field of the job that has it: either is accepted"""
+FAIR_FIELDS = tuple(FAIR_WORDS.values())
 
 
 def check_fair_by(value: object) -> str:

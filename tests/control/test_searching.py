@@ -1,0 +1,163 @@
+"""Search words on every store: each narrows the search down, or is refused. None is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.control.test_dead_letters import dead
+from tests.support.drafts import draft
+from windlass import SettingsError, Status, Windlass
+from windlass.client.searching import DEAD_WORDS, SEARCH_WORDS
+
+pytestmark = pytest.mark.timeout(60)
+
+ID = "0190a3c4-5d6e-7f80-9123-456789abcdef"
+UNKNOWN: tuple[dict[str, Any], ...] = (
+    {"users": "u1"},
+    {"colour": "red"},
+    {"id": ID},
+    {"user": "u1", "uesr": "u1"},
+    {"user": "u1", "user_id": "u1"},
+    {"entity_name": "order"},
+    {"user": None},
+    {"user_id": None},
+    {"type": "send", "user": None},
+    {"entity": ("order", None)},
+    {"entity_name": "order", "entity_id": None},
+    {"user": ""},
+    {"queue": "a\0b"},
+    {"parent": "x"},
+)
+
+
+async def counted(app: Windlass, words: dict[str, Any]) -> Any:
+    return await app.jobs.count(**words)
+
+
+async def walked(app: Windlass, words: dict[str, Any]) -> Any:
+    return [job async for job in app.jobs.each(**words)]
+
+
+SEARCHES: dict[str, Callable[[Windlass, dict[str, Any]], Awaitable[Any]]] = {
+    "find": lambda app, words: app.jobs.find(**words),
+    "count": counted,
+    "each": walked,
+    "groups": lambda app, words: app.dead_letters.groups(**words),
+    "dead": lambda app, words: app.dead_letters.find(**words),
+    "replay_all": lambda app, words: app.dead_letters.replay_all(**words),
+    "replay_everything": lambda app, words: app.dead_letters.replay_all(everything=True, **words),
+    "discard_all": lambda app, words: app.dead_letters.discard_all(**words),
+    "discard_everything": lambda app, words: app.dead_letters.discard_all(everything=True, **words),
+    "discard_dry": lambda app, words: app.dead_letters.discard_all(dry_run=True, **words),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+async def test_a_word_that_narrows_nothing_down_is_refused_and_changes_nothing(app: Windlass, search: str) -> None:
+    jobs = await dead(app, draft("send", user_id="u1"), draft("send", user_id="u2"))
+    for words in UNKNOWN:
+        with pytest.raises(SettingsError):
+            await SEARCHES[search](app, words)
+    found = await app.jobs.find()
+    assert {one.id for one in found.jobs} == {one.id for one in jobs}
+    assert {one.status for one in found.jobs} == {Status.FAILED}
+
+
+async def test_dead_letters_have_one_status_only(app: Windlass) -> None:
+    await dead(app, draft("send"))
+    words: Any = {"status": "cancelled"}
+    with pytest.raises(SettingsError, match="'status' is no search word"):
+        await app.dead_letters.discard_all(**words)
+    assert (await app.jobs.count(status="failed")).n == 1
+
+
+async def test_either_name_of_a_word_finds_the_same(app: Windlass) -> None:
+    mine: dict[str, Any] = {
+        "user_id": "u1",
+        "entity_name": "order",
+        "entity_id": "7",
+        "correlation_id": "c1",
+        "parent_id": ID,
+        "schedule": "nightly",
+    }
+    other = {**mine, "user_id": "u2", "entity_id": "8", "correlation_id": "c2", "parent_id": ID[:-1] + "0"}
+    jobs = await dead(app, draft("send", queue="mail", **mine), draft("fetch", **{**other, "schedule": "hourly"}))
+    print_ = (await app.dead_letters.groups(type="send")).groups[0].fingerprint
+    same: tuple[dict[str, Any], ...] = (
+        {"user": "u1"},
+        {"user_id": "u1"},
+        {"entity": ("order", 7)},
+        {"entity_name": "order", "entity_id": 7},
+        {"correlation": "c1"},
+        {"correlation_id": "c1"},
+        {"parent": ID},
+        {"parent_id": ID.upper()},
+        {"schedule": "nightly"},
+        {"type": "send"},
+        {"queue": "mail"},
+    )
+    for words in same:
+        assert [one.id for one in (await app.jobs.find(**words)).jobs] == [jobs[0].id], words
+        assert (await app.jobs.count(**words)).n == 1, words
+        assert (await app.dead_letters.discard_all(dry_run=True, **words)).matched == 1, words
+    assert (await app.dead_letters.replay_all(dry_run=True, fingerprint=print_)).matched == 1
+    asked = {name.removesuffix("_id").removesuffix("_name") for words in same for name in words}
+    assert asked | {"status", "next"} == set(SEARCH_WORDS)
+    assert asked | {"fingerprint", "next"} == set(DEAD_WORDS)
+
+
+async def test_only_what_was_named_is_discarded(app: Windlass) -> None:
+    [mine, other] = await dead(app, draft("send", user_id="u1"), draft("send", user_id="u2"))
+    told = await app.dead_letters.discard_all(user_id="u1")
+    assert (told.matched, told.discarded) == (1, 1)
+    assert [one.id for one in (await app.jobs.find()).jobs] == [other.id]
+    assert mine.id != other.id
+
+
+async def test_a_number_is_found_as_it_was_enqueued(app: Windlass) -> None:
+    asked: Any = {"user": 7}
+    handle = await app.enqueue("send", **asked)
+    assert [one.id for one in (await app.jobs.find(**asked)).jobs] == [handle.id]
+
+
+async def test_options_go_by_either_name_and_no_other(app: Windlass) -> None:
+    by_name = await app.enqueue("send", user="u1", entity=("order", 7), correlation="c1")
+    by_field = await app.enqueue("send", user_id="u1", entity_name="order", entity_id=7, correlation_id="c1")
+    one, two = await by_name.job(), await by_field.job()
+    assert (one.user_id, one.entity_name, one.entity_id, one.correlation_id) == ("u1", "order", "7", "c1")
+    assert (two.user_id, two.entity_name, two.entity_id, two.correlation_id) == ("u1", "order", "7", "c1")
+    wrong: tuple[dict[str, Any], ...] = (
+        {"users": "u1"},
+        {"user": "u1", "user_id": "u1"},
+        {"entity_id": 7},
+        {"entity": ("order", None)},
+        {"parent": ID},
+    )
+    for words in wrong:
+        with pytest.raises(SettingsError):
+            await app.enqueue("send", **words)
+    assert (await app.jobs.count()).n == 2
+
+
+async def test_what_a_running_job_hands_down_is_decided_by_either_name(app: Windlass) -> None:
+    @app.job
+    async def child() -> None: ...
+
+    @app.job
+    async def parent() -> list[str]:
+        nobody: Any = {"user_id": None}
+        return [(await child.enqueue()).id, (await child.using(**nobody).enqueue()).id]
+
+    handle = await parent.using(user="u1").enqueue()
+    await app.worker(drain=True).run()
+    taken, decided = [await app.jobs.get(one) for one in await handle.result(10)]
+    assert (taken.user_id, decided.user_id) == ("u1", None)
+
+
+async def test_turns_are_shared_by_either_name(app: Windlass) -> None:
+    for fair_by in ("user", "user_id"):
+        job = await (await app.enqueue("send", user="u1", fair_by=fair_by)).job()
+        assert job.fair_key == "u1"
