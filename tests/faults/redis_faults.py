@@ -43,6 +43,7 @@ for _, id in ipairs(ids) do
   redis.call('SET', key, before .. string.rep('0', #at) .. after)
   redis.call('ZADD', leases, 0, id)
 end
+redis.call('ZADD', KEYS[1] .. 'leased', 0, 'default\31work')
 return #ids
 """
 

@@ -26,7 +26,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, WindlassError
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, ValueRefused, WindlassError
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
 
@@ -76,13 +76,16 @@ def word_of(error: Exception) -> str:
 _PARTS = {
     "enqueue": ("inserting",),
     "insert": ("inserting",),
-    "fire": ("inserting", "once"),
+    "fire": ("inserting", "ticking", "once"),
+    "put": ("ticking",),
+    "halt": ("ticking",),
+    "due": ("ticking",),
     "operate": ("once",),
-    "drop": ("once",),
-    "keep": ("once",),
+    "drop": ("ticking", "once"),
+    "keep": ("locking",),
     "migrate": ("tokens",),
     "claim": ("tokens",),
-    "acquire": ("tokens",),
+    "acquire": ("tokens", "locking"),
     "apply": ("settling",),
     "rescue": ("settling",),
 }
@@ -273,7 +276,9 @@ def translate(error: Exception, place: Place) -> WindlassError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where, word = place.address, word_of(error)
     if isinstance(error, UnicodeError):
-        return StoreError(f"Redis cannot keep a value of this job: {str(error)[:200]}")
+        return ValueRefused(f"Redis cannot keep a value of this job: {str(error)[:200]}")
+    if "exceeds maximum allowed size" in str(error):
+        return ValueRefused(f"Redis cannot keep a value of this job: {str(error)[:200]}")
     if isinstance(error, _DENIED) or word in ("NOAUTH", "WRONGPASS", "NOPERM"):
         return StoreUnavailable(f"{where} refused the user, the password or a command: check them in the URL and ACL")
     if word == "OOM":

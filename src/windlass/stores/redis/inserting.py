@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.errors import StoreError
+from windlass.core.errors import StoreError, ValueRefused
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.redis.records import FIELDS, LONG, NUL, PART, as_duration_ms, as_ms, packed, told
 
@@ -78,7 +78,7 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
         if group is None:
             group = groups[key] = _shared(draft, apart=apart)
         if NUL in draft.payload_json:
-            raise StoreError("Redis cannot keep a payload with a NUL character")
+            raise ValueRefused("Redis cannot keep a payload with a NUL character")
         group += (draft.id, draft.payload_json)
     values: list[Value] = []
     for group in groups.values():

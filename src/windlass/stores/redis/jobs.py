@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
 from windlass.stores.redis import claiming, inserting, operating, settling, sweeping
 from windlass.stores.redis.connection import Room, guarded
 
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from windlass.core.draft import Draft
-    from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.redis.connection import Link
 
 
 class RedisJobs(Room):
     """See `contract.Jobs` for what each promises."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._marks = claiming.Marks()
 
     @guarded
     async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
@@ -34,11 +38,11 @@ class RedisJobs(Room):
         _refuse(tx)
 
     @guarded
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         """Lease at most n jobs."""
         if want.n < 1 or not want.types or want.queues == {}:
-            return []
-        return await claiming.claim(self.link, want)
+            return Claimed()
+        return await claiming.claim(self.link, want, self._marks)
 
     @guarded
     async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:

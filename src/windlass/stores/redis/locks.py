@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_key
@@ -21,16 +20,15 @@ class RedisLocks(Room):
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
         """Take the lock if it is free or has expired."""
         check_key(name, "the lock's name")
-        mark = secrets.token_hex(8)
-        token, until = await self.link.run("acquire", [name, owner, as_duration_ms(ttl), mark])
+        token, until = await self.link.run("acquire", [name, owner, as_duration_ms(ttl)])
         return Granted(token, instant(until)) if token else Held(instant(until))
 
     @guarded
     async def extend(self, name: str, token: int, ttl: timedelta) -> bool:
         """Keep it longer."""
-        return bool(await self.link.once("keep", [name, token, as_duration_ms(ttl)]))
+        return bool(await self.link.run("keep", [name, token, as_duration_ms(ttl)]))
 
     @guarded
     async def release(self, name: str, token: int) -> bool:
         """Give it back."""
-        return bool(await self.link.once("keep", [name, token, ""]))
+        return bool(await self.link.run("keep", [name, token, ""]))

@@ -1,9 +1,9 @@
 """Wake-ups on Redis: scripts publish to one channel, which a connection of its own listens to.
 
-A notice carries nothing. The listener never gives up: after any fault it wakes everybody once, because something may
-have been missed, and connects anew with a capped pause. At first, and whenever it has heard nothing for a while, it
-publishes a word to itself: if that does not come back, push is not healthy and polling takes over. An answer to a ping
-would not do: it shows that the connection lives, not that notices pass.
+A notice says what it is about (`contract.Notice`). The listener never gives up: after any fault it wakes everybody
+once, because something may have been missed, and connects anew with a capped pause. At first, and whenever it has heard
+nothing for a while, it publishes a word to itself: if that does not come back, push is not healthy and polling takes
+over. An answer to a ping would not do: it shows that the connection lives, not that notices pass.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
 from windlass.core.errors import WindlassError
+from windlass.stores.contract import ANYTHING, About, Notice
 from windlass.stores.redis.connection import Room, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from windlass.stores.redis.connection import Link
 
@@ -29,6 +31,7 @@ _QUIET = 10.0  # seconds without a notice after which one is sent to oneself
 _HEARD = 2.0  # seconds in which it has to be sent, and as many in which it has to come back
 _PROBE = "?"
 _GATHER = 0.002  # seconds: what comes so soon after a wake-up is told together
+_MOST_DRAWS = 16  # notices of something claimable that are told one by one
 _FAULTS = (RedisError, OSError, WindlassError)
 
 
@@ -37,10 +40,11 @@ class RedisNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]] = []
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = False
-        self._gathering = self._more = False
+        self._gathering = False
+        self._gathered: list[Notice] = []
 
     @property
     def healthy(self) -> bool:
@@ -48,12 +52,12 @@ class RedisNotices(Room):
         return self._healthy
 
     @guarded
-    async def publish(self) -> None:
-        """Wake whoever listens."""
-        await self.link.command("PUBLISH", self.link.key("notices"), "")
+    async def publish(self, notice: Notice = ANYTHING) -> None:
+        """Tell whoever listens."""
+        await self.link.command("PUBLISH", self.link.key("notices"), notice.text())
 
     @asynccontextmanager
-    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+    async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
@@ -74,14 +78,14 @@ class RedisNotices(Room):
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
 
-    def _ring(self) -> None:
+    def _ring(self, notice: Notice) -> None:
         for listener in tuple(self._listeners):
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
-                listener[0].call_soon_threadsafe(self._wake, listener)
+                listener[0].call_soon_threadsafe(self._wake, listener, notice)
 
-    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]], notice: Notice) -> None:
         if listener in self._listeners:  # it may have left since
-            listener[1]()
+            listener[1](notice)
 
     async def _watch(self) -> None:
         pause = _FIRST_PAUSE
@@ -90,7 +94,7 @@ class RedisNotices(Room):
                 if await self._follow():
                     pause = _FIRST_PAUSE
             self._healthy = False
-            self._ring()
+            self._ring(ANYTHING)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -116,9 +120,9 @@ class RedisNotices(Room):
                         return worked
                 if not worked:
                     self._healthy = worked = True
-                    self._ring()
+                    self._ring(ANYTHING)
                 elif message["data"] != _PROBE.encode():  # another's, which is as good as our own, but no news
-                    self._ring_soon()
+                    self._ring_soon(Notice.of(message["data"].decode(errors="replace")))
             return worked
         finally:
             self._healthy = False
@@ -132,16 +136,35 @@ class RedisNotices(Room):
                 await self.link.command("PUBLISH", self.link.key("notices"), _PROBE)
         return await channel.get_message(timeout=_HEARD)
 
-    def _ring_soon(self) -> None:
+    def _ring_soon(self, notice: Notice) -> None:
         """Ring at once, and for all that comes in the next moment together at its end."""
         if self._gathering:
-            self._more = True
+            self._gathered.append(notice)
             return
-        self._gathering, self._more = True, False
-        self._ring()
-        asyncio.get_running_loop().call_later(_GATHER, self._gathered)
+        self._gathering = True
+        self._ring(notice)
+        asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
 
-    def _gathered(self) -> None:
+    def _tell_gathered(self) -> None:
         self._gathering = False
-        if self._more:
-            self._ring_soon()
+        gathered, self._gathered = self._gathered, []
+        for notice in coalesced(gathered):
+            self._ring(notice)
+        if gathered:
+            self._gathering = True
+            asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
+
+
+def coalesced(notices: Sequence[Notice]) -> list[Notice]:
+    """What is told of a moment: of what is not claimable once is enough, and so for much that is.
+
+    Each draw is kept as long as there are few: listeners that put others together would choose among themselves by
+    different draws.
+    """
+    claimable = [notice for notice in notices if notice.about is About.CLAIMABLE]
+    if len(claimable) > _MOST_DRAWS:
+        queues = {notice.queue for notice in claimable}
+        queue = queues.pop() if len(queues) == 1 else None
+        claimable = [replace(claimable[-1], queue=queue, n=sum(notice.n for notice in claimable))]
+    others = {notice.about: notice for notice in notices if notice.about is not About.CLAIMABLE}
+    return [*claimable, *others.values()]

@@ -39,7 +39,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.errors import StoreError
+from windlass.core.errors import ValueRefused
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
@@ -182,7 +182,7 @@ def packed(fields: Sequence[str]) -> bytes:
     """Fields as one value; a NUL in one of them would be taken for an end."""
     value = NUL.join(fields)
     if value.count(NUL) != len(fields) - 1:
-        raise StoreError("Redis cannot keep a value of this job: it has a NUL character")
+        raise ValueRefused("Redis cannot keep a value of this job: it has a NUL character")
     return value.encode()
 
 

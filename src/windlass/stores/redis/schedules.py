@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.schedule import Cron
-from windlass.stores.contract import Fired, Firing, Schedule, Tick
+from windlass.stores.contract import Due, Fired, Firing, Schedule, Tick
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.inserting import Groups, draft_values
-from windlass.stores.redis.records import as_ms, instant, maybe_instant, packed, unpacked
+from windlass.stores.redis.records import as_ms, duration, instant, maybe_instant, packed, unpacked
 from windlass.stores.redis.views import as_pairs
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ class RedisSchedules(Room):
         """Every schedule, by name."""
         found = as_pairs(await self.link.command("HGETALL", self.link.key("schedules")))
         return [_schedule(name, record) for name, record in sorted((name.decode(), value) for name, value in found)]
+
+    @guarded
+    async def due(self, n: int) -> Due:
+        """What is to be fired now."""
+        now, following, *found = await self.link.run("due", [n])
+        schedules = [_schedule(name.decode(), record) for name, record in as_pairs(found)]
+        return Due(tuple(schedules), instant(now), None if following < 0 else duration(following))
 
     @guarded
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:

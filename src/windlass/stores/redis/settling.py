@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.transition import refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
 from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, error_json, packed, progress_json, told
 
@@ -52,9 +53,29 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     """Write every transition whose token still is its job's; one verdict each, in order."""
     verdicts: list[Verdict] = []
     for first in range(0, len(transitions), _AT_ONCE):
-        told_of = await settle(link, "apply", transitions[first : first + _AT_ONCE])
-        verdicts += [_VERDICTS[verdict] for verdict in told_of]
+        part = transitions[first : first + _AT_ONCE]
+        letters = await settle(link, "apply", part)
+        verdicts += [_VERDICTS[letter] for letter in letters]
+        if "s" in letters:
+            await _refuse(link, [late for late, letter in zip(part, letters, strict=True) if letter == "s"])
     return verdicts
+
+
+_REFUSALS = 5  # how often a job may have moved on between the look at it and the line
+
+
+async def _refuse(link: Link, late: Sequence[Transition]) -> None:
+    """Leave a line in the history of each job whose transition came too late."""
+    for _ in range(_REFUSALS):
+        facts = await link.run("charged", [transition.id for transition in late])
+        values: list[Value] = []
+        for transition, token, charged in zip(late, facts[::2], facts[1::2], strict=True):
+            note, acquits = refuse(transition, int(token or 0), int(charged) if charged else None)
+            values += [transition.id, transition.token, token, told(note=note), int(acquits)]
+        written = await link.run("refuse", values)
+        late = [transition for transition, line in zip(late, written, strict=True) if not line]
+        if not late:
+            return
 
 
 async def settle(link: Link, script: str, transitions: Sequence[Transition]) -> list[str]:

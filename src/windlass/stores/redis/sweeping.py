@@ -48,10 +48,12 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
         part = min(n - len(rescued), _AT_ONCE)
         answer = await link.run("lost", [part])
         kinds: dict[bytes, Shared] = {}
-        jobs = [job_of(answer[at].decode(), answer[at + 1], kinds) for at in range(0, len(answer), 2)]
+        jobs = [job_of(id_.decode(), record, kinds) for id_, record in zip(answer[::3], answer[1::3], strict=True)]
         if not jobs:
             break
-        letters = await settle(link, "rescue", [decide(job, Lost()) for job in jobs])
+        confirmed = [bool(known) for known in answer[2::3]]
+        lost = [decide(job, Lost(confirmed=known)) for job, known in zip(jobs, confirmed, strict=True)]
+        letters = await settle(link, "rescue", lost)
         moved = [
             Rescued(job.id, job.worker_id, STATUSES[to]) for job, to in zip(jobs, letters, strict=True) if to != "-"
         ]

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from windlass.stores.contract import WorkerInfo
+from windlass.stores.contract import SILENT, Peer, WorkerInfo
 from windlass.stores.redis.connection import Room, guarded
-from windlass.stores.redis.records import instant, unpacked
+from windlass.stores.redis.records import SEP, as_duration_ms, instant, unpacked
 from windlass.stores.redis.views import as_pairs
 
 if TYPE_CHECKING:
@@ -19,11 +19,14 @@ class RedisWorkers(Room):
     """See `contract.Workers` for what each promises."""
 
     @guarded
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write how the worker is."""
+    async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
+        """Write how the worker is, and read who else is there."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
-        await self.link.run("beat", [worker.id, json.dumps(told)])
+        queues = SEP.join(worker.queues)
+        values = [worker.id, json.dumps(told), queues, int(worker.stopping), as_duration_ms(SILENT)]
+        peers, consumed = await self.link.run("beat", values)
+        return sorted(map(_peer, peers, consumed), key=lambda peer: peer.id)
 
     @guarded
     async def list(self) -> Sequence[WorkerInfo]:
@@ -35,7 +38,11 @@ class RedisWorkers(Room):
     async def forget(self, ids: Sequence[str]) -> None:
         """Remove these."""
         if ids:
-            await self.link.command("HDEL", self.link.key("workers"), *ids)
+            await self.link.run("forget", list(ids))
+
+
+def _peer(worker_id: bytes, queues: bytes) -> Peer:
+    return Peer(worker_id.decode(), tuple(queues.decode().split(SEP)) if queues else ())
 
 
 def _worker(record: bytes) -> WorkerInfo:

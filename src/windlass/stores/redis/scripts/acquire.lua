@@ -1,16 +1,17 @@
--- ARGV: lock, owner, ms, mark. Answers the token, or 0 when another has it, and until when. The same mark again is the same
--- call, whose answer was lost. Tokens come from one counter for all names, so that a lock can be forgotten and its tokens
--- still never fall.
-local key = P .. 'lock:' .. ARGV[1]
+-- ARGV: lock, owner, ms. Answers the token, or 0 when another has it, and until when. The owner who has it, and asks again
+-- because an answer was lost, is granted the same token anew. Tokens come from one counter for all names, so that a lock can
+-- be forgotten and its tokens still never fall.
+local key, until_ = P .. 'lock:' .. ARGV[1], now + tonumber(ARGV[3])
 local found = redis.call('GET', key)
-if found then
-  local held = split(found)
-  if tonumber(held[2]) > now then
-    return {held[3] == ARGV[4] and tonumber(held[1]) or 0, tonumber(held[2])}
-  end
+local held = found and split(found)
+local theirs = held and tonumber(held[2]) > now
+if theirs and held[4] ~= ARGV[2] then
+  return {0, tonumber(held[2])}
 end
-local until_ = now + tonumber(ARGV[3])
-local token = math.max(tonumber(redis.call('HGET', P .. 'meta', 'lock_token') or 0) + 1, first_token())
-redis.call('HSET', P .. 'meta', 'lock_token', digits[token])
-redis.call('SET', key, digits[token] .. '\0' .. until_ .. '\0' .. ARGV[4] .. '\0' .. ARGV[2], 'PX', math.max(1, tonumber(ARGV[3])))
+local token = theirs and tonumber(held[1])
+if not token then
+  token = math.max(tonumber(redis.call('HGET', P .. 'meta', 'lock_token') or 0) + 1, first_token())
+  redis.call('HSET', P .. 'meta', 'lock_token', digits[token])
+end
+keep_lock(key, digits[token], until_, ARGV[2])
 return {token, until_}

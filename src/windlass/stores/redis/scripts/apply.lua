@@ -1,8 +1,5 @@
--- ARGV: transitions, as settling.lua reads them. Answers a, s or m for each: applied, stale, missing.
-local WORDS = {
-  s = 'scheduled', q = 'queued', b = 'blocked', p = 'processing', r = 'retrying', d = 'succeeded', f = 'failed',
-  c = 'cancelled',
-}
+-- ARGV: transitions, as settling.lua reads them. Answers a, s or m for each: applied, stale, missing. refuse.lua writes
+-- what is told of a stale one.
 local verdicts = {}
 
 local function apply(alike, id, job, result)
@@ -16,8 +13,6 @@ local function apply(alike, id, job, result)
     -- ending was written before, by a call whose answer was lost.
     verdicts[#verdicts + 1] = 'a'
   else
-    local note = 'late ' .. WORDS[alike.to] .. ' of lease ' .. alike.token .. ', the lease is ' .. job[TOKEN] .. ' now'
-    tell(id, job, 'x', alike.token, noted(note .. ': not applied'))
     verdicts[#verdicts + 1] = 's'
   end
 end

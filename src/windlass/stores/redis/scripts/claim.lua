@@ -1,11 +1,20 @@
--- ARGV: worker, n, lease in ms, mark, whether this claim is asked again, the worker as history tells of it, how many
--- queues (-1: all), each queue and its allowance, then the types. Answers id, record and payload where that lies apart, for each job claimed.
+-- ARGV: worker, n, lease in ms, mark, whether this claim is asked again, the worker as history tells of it, a number by
+-- chance (24 bits), how many earlier marks, these, how many weights, each queue and its weight, how many queues (-1: all),
+-- each queue and its allowance, then the types. Answers whether another claim may bring more, then id, record and payload
+-- where that lies apart, for each job claimed.
+--
+-- A mark stands for one claim. What it took is kept under it, in case that the answer is lost: then it is asked for again,
+-- or the worker's next claim names the mark as one in doubt (?). From then on it is void: the request itself may still be on
+-- its way, and must not lease jobs that nobody knows of. One whose answer came is forgotten (-), or is void (!) if it was
+-- asked more than once.
 local worker, n, lease, mark = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), P .. 'mark:' .. ARGV[4]
-local MOST_BLOCKED = 1000
+local again, draw = ARGV[5] == '1', tonumber(ARGV[7])
+local MOST_BLOCKED = 500
+local VOID, KEPT = 'void', 3600000
 local until_ = digits[now + lease]
 
-local function answer(ids)
-  local told = {}
+local function answer(ids, more)
+  local told = {more and 1 or 0}
   for _, id in ipairs(ids) do
     local job, at = job_of(id), #told
     told[at + 1] = id
@@ -15,119 +24,311 @@ local function answer(ids)
   return told
 end
 
-if ARGV[5] == '1' then
-  -- The answer to this very claim may have been lost: what it took is given again, if it still is this worker's.
-  local kept = {}
-  for id in string.gmatch(redis.call('GET', mark) or '', '[^,]+') do
-    local job = job_of(id)
-    if job and job[STATUS] == 'p' and job[WORKER] == worker then
-      kept[#kept + 1] = id
-    end
+local function remember_taken(ids)
+  local parts = {}
+  for at, id in ipairs(ids) do
+    parts[at] = id .. '=' .. jobs[id][TOKEN]
   end
-  if #kept > 0 then
-    return answer(kept)
-  end
+  redis.call('SET', mark, table.concat(parts, ','), 'PX', KEPT)
 end
 
-local allowance, asked, at = {}, tonumber(ARGV[7]), 8
-for _ = 1, asked do
-  allowance[ARGV[at]] = tonumber(ARGV[at + 1])
-  at = at + 2
+-- What was taken under a mark and is held by this worker under the same token still.
+local function held_under(text, ids)
+  for id, token in string.gmatch(text or '', '([^,=]+)=(%d+)') do
+    local job = job_of(id)
+    if job and job[STATUS] == 'p' and job[WORKER] == worker and job[TOKEN] == token then
+      ids[#ids + 1] = id
+    end
+  end
+  return ids
 end
-local types = {}
-for place = at, #ARGV do
-  types[ARGV[place]] = true
+
+local taken_before = redis.call('GET', mark)
+if taken_before == VOID then
+  return {0}
+elseif taken_before then
+  return answer(held_under(taken_before, {}), true)
 end
+
+local weights, allowance, types, asked = {}, {}, {}, nil
+local in_doubt = {}
+do
+  local at = 8
+
+  -- The next values of ARGV, as many as the one before them says, in steps: calls `each` with the place of each.
+  local function each_of_next(step, each)
+    local n_values = tonumber(ARGV[at])
+    for place = at + 1, at + step * n_values, step do
+      each(place)
+    end
+    at = at + 1 + step * math.max(0, n_values)
+    return n_values
+  end
+
+  if ARGV[at] ~= '0' then
+    go_on_when_full()
+  end
+  each_of_next(1, function(place)
+    local what, earlier = string.sub(ARGV[place], 1, 1), P .. 'mark:' .. string.sub(ARGV[place], 2)
+    if what == '-' then
+      redis.call('DEL', earlier)
+    else
+      if what == '?' then
+        held_under(redis.call('GET', earlier), in_doubt)
+      end
+      redis.call('SET', earlier, VOID, 'PX', KEPT)
+    end
+  end)
+  each_of_next(2, function(place) weights[ARGV[place]] = tonumber(ARGV[place + 1]) end)
+  asked = each_of_next(2, function(place) allowance[ARGV[place]] = tonumber(ARGV[place + 1]) end)
+  for place = at, #ARGV do
+    types[ARGV[place]] = true
+  end
+end
+if #in_doubt > 0 then
+  for _, id in ipairs(in_doubt) do
+    local job = jobs[id]
+    job[EXPIRES_AT] = until_
+    touch(id, job)
+    lease_all(names_of(job), {id}, until_)
+  end
+  flush()
+  remember_taken(in_doubt)
+  return answer(in_doubt, true)
+end
+
 local paused = {}
 for _, name in ipairs(redis.call('HKEYS', P .. 'paused')) do
   paused[name] = true
 end
 
-local function split_line(line)
-  local first = string.find(line, SEP, 1, true)
-  local second = string.find(line, SEP, first + 1, true)
-  return string.sub(line, 1, first - 1), string.sub(line, first + 1, second - 1), string.sub(line, second + 1)
-end
-
--- Lines of one priority are walked side by side, those of the next only when they are used up. They are read a page at a
--- time: where every job has a priority of its own there are as many lines as jobs.
-local LINES_AT_ONCE = 100
-local page, page_at, page_from, pages_over = {}, 1, 0, false
-
-local function next_line()
-  if page_at > #page and not pages_over then
-    page = redis.call('ZRANGE', P .. 'lines', page_from, page_from + LINES_AT_ONCE - 1)
-    pages_over = #page < LINES_AT_ONCE
-    page_from, page_at = page_from + LINES_AT_ONCE, 1
+local function may_give(queue)
+  if asked < 0 then
+    allowance[queue] = allowance[queue] or n
   end
-  return page[page_at]
+  return not paused[queue] and (allowance[queue] or 0) > 0
 end
 
+-- Queues of one priority, each with its lines, are served side by side; those of the next only when these are used up.
 local walked = {}
 
-local function next_group()
-  local group
-  while true do
-    local line = next_line()
-    if not line then
-      return group
-    end
-    local queue, type_, priority = split_line(line)
-    if group and group.priority ~= priority then
-      return group
-    end
-    page_at = page_at + 1
-    if types[type_] and not paused[queue] and (asked < 0 or (allowance[queue] or 0) > 0) then
-      if asked < 0 then
-        allowance[queue] = allowance[queue] or n
+local function add_line(level, queue, type_, priority)
+  local place = level.known[queue]
+  if not place then
+    place = {name = queue, lines = {}}
+    level.known[queue] = place
+    level[#level + 1] = place
+  end
+  local name = queue .. SEP .. type_ .. SEP .. priority
+  local line = {
+    key = P .. 'w:' .. name, name = name, queue = queue, priority = priority, from = 0, at = 1, found = {}, gone = 0,
+  }
+  place.lines[#place.lines + 1] = line
+  walked[#walked + 1] = line
+  fronts[line.key] = 0
+end
+
+local levels
+do
+  -- Where there are few lines, all of them are looked at.
+  local function levels_of_few(all)
+    local next_ = 1
+    return function()
+      local level
+      while all[next_] do
+        local queue, type_, priority = split_line(all[next_])
+        if level and level.priority ~= priority then
+          return level
+        end
+        next_ = next_ + 1
+        if types[type_] and may_give(queue) then
+          level = level or {priority = priority, known = {}}
+          add_line(level, queue, type_, priority)
+        end
       end
-      group = group or {priority = priority}
-      group[#group + 1] = {
-        key = P .. 'w:' .. line, name = line, queue = queue, priority = priority, from = 0, at = 1, found = {}, gone = 0,
-      }
-      walked[#walked + 1] = group[#group]
-      fronts[P .. 'w:' .. line] = 0
+      return level
     end
+  end
+
+  -- Where there are many, a worker of some queues reads their lines alone, a page at a time: where every job has a priority
+  -- of its own there are as many lines as jobs.
+  local PAGE = 100
+
+  local function own_line(own)
+    while true do
+      local member = own.page[own.at]
+      if not member then
+        if own.over then
+          return nil
+        end
+        own.page = redis.call('ZRANGE', P .. 'by:' .. own.queue, own.from, own.from + PAGE - 1)
+        own.over, own.from, own.at = #own.page < PAGE, own.from + PAGE, 1
+      else
+        local type_, priority = string.match(member, '^(.*)' .. SEP .. '(.*)$')
+        if types[type_] then
+          return type_, priority
+        end
+        own.at = own.at + 1
+      end
+    end
+  end
+
+  local function levels_of_queues()
+    local owns = {}
+    for queue in pairs(allowance) do
+      if may_give(queue) then
+        owns[#owns + 1] = {queue = queue, page = {}, at = 1, from = 0}
+      end
+    end
+    table.sort(owns, function(one, other) return one.queue < other.queue end)
+    return function()
+      local level
+      for _, own in ipairs(owns) do
+        local _, priority = own_line(own)
+        if priority and (not level or tonumber(priority) < tonumber(level.priority)) then
+          level = {priority = priority, known = {}}
+        end
+      end
+      for _, own in ipairs(level and owns or {}) do
+        local type_, priority = own_line(own)
+        while priority == level.priority do
+          add_line(level, own.queue, type_, priority)
+          own.at = own.at + 1
+          type_, priority = own_line(own)
+        end
+      end
+      return level
+    end
+  end
+
+  -- A worker of all queues finds them by its types. It looks at some queues of a priority, beginning anywhere, and at more of
+  -- them when these have nothing left.
+  local function first_priority(above)
+    local first
+    for type_ in pairs(types) do
+      local score = redis.call('ZRANGEBYSCORE', P .. 'of:' .. type_, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+      if score and (not first or tonumber(score) < tonumber(first)) then
+        first = score
+      end
+    end
+    return first
+  end
+
+  local function windows_at(priority)
+    local windows = {}
+    for type_ in pairs(types) do
+      local key = P .. 'of:' .. type_
+      local size = redis.call('ZCOUNT', key, priority, priority)
+      if size > 0 then
+        local base = redis.call('ZCOUNT', key, '-inf', '(' .. priority)
+        windows[#windows + 1] = {key = key, base = base, size = size, start = math.floor(size * draw / 16777216), seen = 0}
+      end
+    end
+    return windows
+  end
+
+  local function look_into(window, many, each)
+    local from = (window.start + window.seen) % window.size
+    local count = math.min(many, window.size - window.seen, window.size - from)
+    if count > 0 then
+      for _, member in ipairs(redis.call('ZRANGE', window.key, window.base + from, window.base + from + count - 1)) do
+        each(string.match(member, '^(.*)' .. SEP))
+      end
+      window.seen = window.seen + count
+    end
+    return count
+  end
+
+  local function levels_of_types()
+    local above, priority, windows, seen = '-inf', nil, {}, {}
+    return function()
+      while true do
+        local level, looked = {known = {}}, 0
+        for _, window in ipairs(windows) do
+          looked = looked + look_into(window, math.max(n, 20), function(queue)
+            if not seen[queue] and may_give(queue) then
+              for _, member in ipairs(redis.call('ZRANGEBYSCORE', P .. 'by:' .. queue, priority, priority)) do
+                local type_, text = string.match(member, '^(.*)' .. SEP .. '(.*)$')
+                if types[type_] then
+                  add_line(level, queue, type_, text)
+                end
+              end
+            end
+            seen[queue] = true
+          end)
+        end
+        if #level > 0 then
+          return level
+        elseif looked == 0 then
+          priority = first_priority(above)
+          if not priority then
+            return nil
+          end
+          above, windows, seen = '(' .. priority, windows_at(priority), {}
+        end
+      end
+    end
+  end
+
+  local FEW = 200
+  function levels()
+    if redis.call('ZCARD', P .. 'lines') <= FEW then
+      return levels_of_few(redis.call('ZRANGE', P .. 'lines', 0, -1))
+    end
+    return asked < 0 and levels_of_types() or levels_of_queues()
   end
 end
 
 local taken, blocked, first = {}, 0
 
-local function head(line)
-  if allowance[line.queue] < 1 then
-    return nil
+local foremost
+do
+  -- How many are read of a line at once: its share of what is asked for, and then twice as many every time.
+  local function page_of(line, beside)
+    line.page = math.min(MOST, line.page and line.page * 2 or math.max(4, math.ceil((n - #taken) / beside)))
+    return line.page
   end
-  if line.at > #line.found then
-    if line.over then
+
+  local function head(line, beside)
+    if allowance[line.queue] < 1 then
       return nil
     end
-    local page = math.max(20, math.min(n - #taken, MOST))
-    line.found = redis.call('ZRANGE', line.key, line.from, line.from + page - 1, 'WITHSCORES')
-    line.over = #line.found < 2 * page
-    line.from, line.at = line.from + page, 1
-    local ids = {}
-    for place = 1, #line.found, 2 do
-      ids[#ids + 1] = line.found[place]
+    if line.at > #line.found then
+      if line.over then
+        return nil
+      end
+      local page = page_of(line, beside)
+      line.found = redis.call('ZRANGE', line.key, line.from, line.from + page - 1, 'WITHSCORES')
+      line.over = #line.found < 2 * page
+      line.from, line.at = line.from + page, 1
+      if line.from == page and #line.found == 0 then
+        lines[line.name] = line.priority -- an empty line has no business in the index
+      end
+      local ids = {}
+      for place = 1, #line.found, 2 do
+        ids[#ids + 1] = line.found[place]
+      end
+      load(ids)
     end
-    load(ids)
+    return line.found[line.at], line.found[line.at + 1]
   end
-  return line.found[line.at], line.found[line.at + 1]
-end
 
-local function foremost(group)
-  if #group == 1 then
-    local id = head(group[1])
-    return id and group[1], id
-  end
-  local best, best_id, best_at
-  for _, line in ipairs(group) do
-    local id, score = head(line)
-    local run_at = tonumber(score)
-    if id and (not best or run_at < best_at or (run_at == best_at and id < best_id)) then
-      best, best_id, best_at = line, id, run_at
+  -- The first of a queue: by time, then id, whatever its type.
+  function foremost(place, beside)
+    if #place.lines == 1 then
+      local id = head(place.lines[1], beside)
+      return id and place.lines[1], id
     end
+    local best, best_id, best_at
+    for _, line in ipairs(place.lines) do
+      local id, score = head(line, beside)
+      local run_at = tonumber(score)
+      if id and (not best or run_at < best_at or (run_at == best_at and id < best_id)) then
+        best, best_id, best_at = line, id, run_at
+      end
+    end
+    return best, best_id
   end
-  return best, best_id
 end
 
 local used, held = {}, {}
@@ -220,27 +421,72 @@ local function block(id, job, by)
   blocked = blocked + 1
 end
 
-while #taken < n and blocked < MOST_BLOCKED do
-  local group = next_group()
-  if not group then
+local function full()
+  return #taken >= n or blocked >= MOST_BLOCKED
+end
+
+-- Takes the first of a queue, or puts it aside; answers whether one was taken, or nothing where the queue has no more.
+local function serve(place, beside)
+  local line, id = foremost(place, beside)
+  if not line then
+    return nil
+  end
+  -- Whatever becomes of the first in a line, it leaves it.
+  line.at, line.gone = line.at + 2, line.gone + 1
+  local job = jobs[id]
+  local by = job and gate(job)
+  if by then
+    block(id, job, by)
+  elseif job then
+    allowance[line.queue] = allowance[line.queue] - 1
+    take(id, job)
+    return true
+  end
+  return false
+end
+
+-- Where turns begin: anywhere, be it in the midst of one, so that weights hold among claims for a single job, too.
+local function first_turn(level)
+  local all = 0
+  for _, place in ipairs(level) do
+    all = all + (weights[place.name] or 1)
+  end
+  local from = math.floor(all * draw / 16777216)
+  for at_, place in ipairs(level) do
+    local turn_ = weights[place.name] or 1
+    if from < turn_ then
+      return at_, turn_ - from
+    end
+    from = from - turn_
+  end
+end
+
+-- Queues take turns, each for as many jobs as it weighs.
+local function take_turns(level)
+  local at_, left = first_turn(level)
+  while #level > 0 and not full() do
+    local place = level[at_]
+    while left > 0 and not full() do
+      local served = serve(place, #level)
+      if served == nil then
+        table.remove(level, at_)
+        at_ = at_ - 1
+        break
+      end
+      left = left - (served and 1 or 0)
+    end
+    at_ = at_ % math.max(1, #level) + 1
+    left = level[at_] and weights[level[at_].name] or 1
+  end
+end
+
+local next_level = levels()
+while not full() do
+  local level = next_level()
+  if not level then
     break
   end
-  while #taken < n and blocked < MOST_BLOCKED do
-    local line, id = foremost(group)
-    if not line then
-      break
-    end
-    -- Whatever becomes of the first in a line, it leaves it.
-    line.at, line.gone = line.at + 2, line.gone + 1
-    local job = jobs[id]
-    local by = job and gate(job)
-    if by then
-      block(id, job, by)
-    elseif job then
-      allowance[line.queue] = allowance[line.queue] - 1
-      take(id, job)
-    end
-  end
+  take_turns(level)
 end
 for _, line in ipairs(walked) do
   if line.gone > 0 then
@@ -260,6 +506,8 @@ end
 flush()
 book_rates()
 if #taken > 0 then
-  redis.call('SET', mark, table.concat(taken, ','), 'PX', 60000)
+  remember_taken(taken)
+elseif again then
+  redis.call('SET', mark, VOID, 'PX', KEPT)
 end
-return answer(taken)
+return answer(taken, #taken < n and blocked >= MOST_BLOCKED)

@@ -12,8 +12,18 @@ local VIEW = {s = 's', q = 'a', p = 'a', b = 'b', r = 'r', d = 'd', f = 'f', c =
 
 local removals, additions, tallies = {}, {}, {}
 local lines, queues_behind = {}, {}
+-- Lists of leases that were added to, and the earliest end among these.
+local leasing = {}
+-- What listeners are told of at the end: how many jobs were queued and where, whether something is to happen at a time,
+-- whether something ended.
+local news = {queued = 0}
 -- Lines of which a claim takes all up to some place: how many, by key. They need not be looked for one by one.
 local fronts = {}
+
+local function told_queued(queue, n)
+  news.queue = (news.queued == 0 or news.queue == queue) and queue or ''
+  news.queued = news.queued + n
+end
 
 local function gathered(lists, key)
   local list = lists[key]
@@ -85,8 +95,8 @@ local counted = {}
 local function named(status, queue, type_)
   local of = queue .. SEP .. type_
   local made = {
-    name = status .. SEP .. of, view = P .. 'v:' .. VIEW[status] .. SEP .. of, leases = P .. 'leases:' .. of,
-    ended = P .. 'ended:' .. status .. SEP .. queue, n = 0,
+    of = of, queue = queue, type = type_, name = status .. SEP .. of, view = P .. 'v:' .. VIEW[status] .. SEP .. of,
+    leases = P .. 'leases:' .. of, ended = P .. 'ended:' .. status .. SEP .. queue, n = 0,
   }
   counted[#counted + 1] = made
   return made
@@ -99,6 +109,12 @@ end
 local function named_line(queue, type_, priority)
   local name = queue .. SEP .. type_ .. SEP .. priority
   return {name = name, key = P .. 'w:' .. name}
+end
+
+local function split_line(line)
+  local first = string.find(line, SEP, 1, true)
+  local second = string.find(line, SEP, first + 1, true)
+  return string.sub(line, 1, first - 1), string.sub(line, first + 1, second - 1), string.sub(line, second + 1)
 end
 
 local function line_of(job)
@@ -141,6 +157,12 @@ local function stand_in_turn(ids, known, here)
   end
 end
 
+-- Leases that end then. `leased` names the lists that have some, by an instant before which none of a list ends.
+local function lease_all(known, ids, until_)
+  add_all(known.leases, until_, ids)
+  leasing[known.of] = math.min(leasing[known.of] or math.huge, tonumber(until_))
+end
+
 -- Takes jobs out of every list their status put them in, but for the view if they will be in that again. They have
 -- the status and the shared fields of `job`; `to` is the status they move to, or nothing.
 local function leave_all(ids, job, to)
@@ -160,6 +182,7 @@ local function leave_all(ids, job, to)
     end
   elseif status == 'p' then
     remove_all(known.leases, ids)
+    remove_all(P .. 'confirmed', ids)
     if job[CANCEL_AT] ~= '' then
       remove_all(P .. 'cancels', ids)
     end
@@ -184,20 +207,25 @@ local function enter_all(ids, job, from)
   end
   if status == 'q' then
     add_each(line_of(job), RUN_AT, ids)
+    if from ~= 'q' then
+      told_queued(job[QUEUE], #ids)
+    end
     stand_in_turn(ids, job, true)
     if job[BLOCKED_BY] ~= '' then
       tally(P .. 'called', job[BLOCKED_BY], #ids)
     end
   elseif status == 'p' then
-    add_all(known.leases, job[EXPIRES_AT], ids)
+    lease_all(known, ids, job[EXPIRES_AT])
     fill_slots(ids, 1)
   elseif status == 's' or status == 'r' then
     add_each(DUE, RUN_AT, ids)
+    news.due = true
   elseif status == 'b' then
     add_each(P .. 'b:' .. job[BLOCKED_BY], QUEUED_AT, ids)
     queues_behind[job[BLOCKED_BY]] = true
   elseif ENDED[status] then
     add_all(known.ended, job[FINISHED_AT], ids)
+    news.changed = true
   end
 end
 
@@ -276,6 +304,22 @@ local function count(key, field, by)
   end
 end
 
+-- Lines are found by their queue, and by their type unless the queue is paused.
+local function index_line(line)
+  local queue, type_, priority = split_line(line)
+  redis.call('ZADD', P .. 'by:' .. queue, priority, type_ .. SEP .. priority)
+  if redis.call('HEXISTS', P .. 'paused', queue) == 0 then
+    redis.call('ZADD', P .. 'of:' .. type_, priority, queue .. SEP .. priority)
+  end
+end
+
+local function forget_line(line)
+  local queue, type_, priority = split_line(line)
+  redis.call('ZREM', P .. 'lines', line)
+  redis.call('ZREM', P .. 'by:' .. queue, type_ .. SEP .. priority)
+  redis.call('ZREM', P .. 'of:' .. type_, queue .. SEP .. priority)
+end
+
 -- Writes what was gathered.
 local function flush()
   for key, n in pairs(fronts) do
@@ -315,10 +359,10 @@ local function flush()
     known.n = 0
   end
   for line, priority in pairs(lines) do
-    if redis.call('EXISTS', P .. 'w:' .. line) == 1 then
-      redis.call('ZADD', P .. 'lines', priority, line)
-    else
-      redis.call('ZREM', P .. 'lines', line)
+    if redis.call('EXISTS', P .. 'w:' .. line) == 0 then
+      forget_line(line)
+    elseif redis.call('ZADD', P .. 'lines', priority, line) == 1 then
+      index_line(line)
     end
   end
   for by in pairs(queues_behind) do
@@ -328,7 +372,10 @@ local function flush()
       redis.call('ZREM', P .. 'blocked', by)
     end
   end
-  removals, additions, changed, tallies, lines, queues_behind, fronts = {}, {}, {}, {}, {}, {}, {}
+  for of, first in pairs(leasing) do
+    redis.call('ZADD', P .. 'leased', 'LT', first, of)
+  end
+  removals, additions, changed, tallies, lines, queues_behind, fronts, leasing = {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 -- Lets all that follows be written although memory is full: Redis refuses only a script's first write.
@@ -336,8 +383,24 @@ local function go_on_when_full()
   redis.call('DEL', P .. 'none')
 end
 
-local function wake()
-  redis.call('PUBLISH', P .. 'notices', '')
+-- As contract.Notice reads it. Everyone is to hear the same draw; the clock's microseconds are chance enough.
+local function publish(about, n, queue)
+  local draw = (clock[1] * 1000003 + clock[2] * 7919) % 16777216
+  redis.call('PUBLISH', P .. 'notices', about .. digits[n] .. '.' .. digits[draw] .. '.0.' .. queue)
+end
+
+-- Tells listeners what this call has changed; `changed_otherwise`: what no list tells of.
+local function wake(changed_otherwise)
+  if news.queued > 0 then
+    publish('c', news.queued, news.queue)
+  end
+  if news.due then
+    publish('d', 1, '')
+  end
+  if news.changed or changed_otherwise then
+    publish('e', 1, '')
+  end
+  news = {queued = 0}
 end
 
 -- The lists that a job is in as long as it exists, whatever its status.
@@ -367,6 +430,7 @@ local function erase(id, job)
     end
   end
   let_go(id, job)
+  remove_all(P .. 'charged', {id})
   jobs[id] = false
   redis.call('DEL', RECORD .. id, P .. 'x:' .. id)
 end

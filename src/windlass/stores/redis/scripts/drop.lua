@@ -7,6 +7,9 @@ end
 local n = 0
 for _, name in ipairs(ARGV) do
   n = n + redis.call('HDEL', P .. 'schedules', name)
+  redis.call('ZREM', P .. 'upcoming', name)
   redis.call('DEL', P .. 'ticks:' .. name)
 end
+news.due = n > 0
+wake()
 return n > 0 and remember(n) or 0

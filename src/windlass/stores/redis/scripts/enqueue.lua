@@ -50,8 +50,10 @@ for _, group in ipairs(groups) do
     local line = group.queue .. SEP .. group.type .. SEP .. group.priority
     lines[line] = group.priority
     listed[#listed + 1] = {P .. 'w:' .. line, waiting}
+    told_queued(group.queue, m / 2)
   else
     listed[#listed + 1] = {DUE, waiting}
+    news.due = true
   end
   lists.n = lists.n + m / 2
 end

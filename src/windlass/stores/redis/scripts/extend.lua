@@ -1,4 +1,5 @@
 -- ARGV: worker, lease in ms, then id and token of each lease. Answers l, c or nothing for each: lost, asked to cancel.
+-- `confirmed` has the token of every lease that was extended.
 local until_, told = digits[now + tonumber(ARGV[2])], {}
 local ids = {}
 for at = 3, #ARGV, 2 do
@@ -10,7 +11,8 @@ for at = 3, #ARGV, 2 do
   if job and job[STATUS] == 'p' and job[TOKEN] == ARGV[at + 1] and job[WORKER] == ARGV[1] then
     job[EXPIRES_AT] = until_
     touch(id, job)
-    add_all(names_of(job).leases, until_, {id})
+    lease_all(names_of(job), {id}, until_)
+    add_all(P .. 'confirmed', job[TOKEN], {id})
     told[#told + 1] = job[CANCEL_AT] ~= '' and 'c' or ''
   else
     told[#told + 1] = 'l'

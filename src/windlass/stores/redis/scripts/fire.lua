@@ -5,7 +5,6 @@ if fired_before then
   return fired_before
 end
 
-local NEXT, LAST, PAUSED, UPDATED = 10, 11, 12, 14
 local TICKS_KEPT = 50
 local groups, at = {}, 2
 for n = 1, tonumber(ARGV[1]) do
@@ -42,8 +41,8 @@ for place = at, #ARGV, 6 + DRAFT do
   elseif not known or known[NEXT] ~= tick or known[PAUSED] ~= '' then
     told[#told + 1] = 'stale'
   else
-    known[NEXT], known[LAST], known[UPDATED] = ARGV[place + 2], tick, now
-    redis.call('HSET', P .. 'schedules', name, packed(known))
+    known[NEXT], known[LAST], known[UPDATED] = ARGV[place + 2], tick, NOW
+    write_schedule(name, known)
     local draft = ARGV[place + 5] == '1' and draft_at(place + 6, groups)
     local fired, id = make(name, tick, ARGV[place + 3] == '1', draft)
     local ticks = P .. 'ticks:' .. name

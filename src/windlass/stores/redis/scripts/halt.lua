@@ -1,5 +1,4 @@
 -- ARGV: whether to pause or to let go on, then the schedules.
-local PAUSED = 12
 for at = 2, #ARGV do
   local found = redis.call('HGET', P .. 'schedules', ARGV[at])
   if found then
@@ -7,9 +6,10 @@ for at = 2, #ARGV do
     if ARGV[1] == '0' then
       known[PAUSED] = ''
     elseif known[PAUSED] == '' then
-      known[PAUSED] = now
+      known[PAUSED] = NOW
     end
-    redis.call('HSET', P .. 'schedules', ARGV[at], packed(known))
+    write_schedule(ARGV[at], known)
+    news.due = true
   end
 end
 wake()

@@ -30,6 +30,7 @@ end
 
 local function restart(id, job)
   job[ATTEMPTS], job[CRASHES] = '0', '0'
+  remove_all(P .. 'charged', {id})
   for _, field in ipairs({RESULT, ERROR, PROGRESS, FINISHED_AT, STARTED_AT, DURATION, WAIT, WORKER, CANCEL_AT}) do
     job[field] = ''
   end
@@ -83,7 +84,7 @@ if done_before then
 end
 
 local ACTIONS = {c = cancel, r = retry, x = delete}
-local answers = {}
+local answers, asked = {}, false
 for at = 1, #ARGV, 3 do
   local id, job = ARGV[at], job_of(ARGV[at])
   if not job then
@@ -92,6 +93,8 @@ for at = 1, #ARGV, 3 do
     local found = job[STATUS]
     local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2])
     answers[#answers + 1] = {verdict, found, holder}
+    -- Of jobs that are gone no list tells; nor of those that were only asked to stop.
+    asked = asked or verdict == 'requested' or (verdict == 'done' and ARGV[at + 1] == 'x')
     if verdict == 'done' then
       -- The one that went may have been next in line: those behind it must not wait for its end.
       local waited = {}
@@ -101,5 +104,5 @@ for at = 1, #ARGV, 3 do
     end
   end
 end
-wake()
+wake(asked)
 return remember(answers)

@@ -15,5 +15,5 @@ for at = 1, #ARGV, 3 do
 end
 go_on_when_full()
 flush()
-wake()
+wake(true)
 return verdicts

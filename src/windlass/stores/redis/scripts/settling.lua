@@ -90,6 +90,9 @@ local function settle(alike, id, job, result, forced)
   alike.change = alike.change or ended(alike, forced)
   local to = turn(id, job, alike.turned, alike.change)
   job[UPDATED_AT] = NOW
+  if forced and alike.crashed == 1 then
+    add_all(P .. 'charged', alike.token, {id})
+  end
   waited_for(id, job, waited, (to == 'f' and 'job ' .. id .. ' failed') or (to == 'c' and was_cancelled(id)))
   if ENDED[to] then
     job[RESULT] = result
