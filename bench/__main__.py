@@ -1,4 +1,4 @@
-"""`script/bench --store sqlite [--json] [--only NAME …] [--quick]`: measure, print, compare with the floors."""
+"""`script/bench --store sqlite [--scale] [--json] [--only NAME …] [--quick]`: measure, print, compare with floors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import json
 import platform
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from bench.figures import Figure
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
 from bench.redis import measure_redis
+from bench.scale import measure_scale
 from bench.sqlite import measure_sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from bench.figures import Figure
 
 STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres, "redis": measure_redis}
 
@@ -22,21 +28,37 @@ def main() -> int:
     """Run the measurements; exit 1 when a figure misses its floor and --check was given."""
     parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
+    parser.add_argument("--scale", action="store_true", help="count the work beside very many, instead of seconds")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only these measurements")
     given = parser.parse_args()
-    figures: list[Figure] = []
     if not given.json:
         print(f"windlass on {given.store}, Python {platform.python_version()}, {platform.machine()}")
-    for figure in asyncio.run(STORES[given.store](quick=given.quick, only=given.only)):
-        figures.append(figure)
-        print(json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else figure)
+    figures = asyncio.run(_measured(given))
     missed = [figure.name for figure in figures if not figure.ok]
     if missed:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)
     return 1 if missed and given.check else 0
+
+
+async def _measured(given: argparse.Namespace) -> list[Figure]:
+    figures: list[Figure] = []
+    async for figure in _figures(given):
+        figures.append(figure)
+        shown = json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else figure
+        print(shown, flush=True)  # a long measurement shows as it goes on
+    return figures
+
+
+async def _figures(given: argparse.Namespace) -> AsyncGenerator[Figure, None]:
+    if given.scale:
+        async for figure in measure_scale(given.store, quick=given.quick, only=given.only):
+            yield figure
+    else:
+        for figure in await STORES[given.store](quick=given.quick, only=given.only):
+            yield figure
 
 
 if __name__ == "__main__":

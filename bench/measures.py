@@ -8,20 +8,27 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bench.figures import Figure, median, percentile
-from windlass import Windlass
+from windlass import Limit, Windlass
+from windlass.stores.contract import Want
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from windlass import Bound, JobFunction
+    from windlass.stores.contract import Store
 
 BATCH = 1000
 CONCURRENCY = 500
+CLAIM = 20
+"""what a worker with the default number of slots claims at once"""
+FLEET = 20
+_SHORT = timedelta(seconds=2)
 
 
 class Ground(Protocol):
@@ -141,25 +148,82 @@ asyncio.run(main())
 
 async def pickup(ground: Ground, *, n: int, most: float, most_p99: float | None = None) -> list[Figure]:
     """From the call of enqueue in another process to the first line of the handler here."""
-    app = Windlass(ground.url("pickup"))
-    took: list[float] = []
-    enough = asyncio.Event()
-
-    @app.job(name="picked")
-    async def picked(sent: float) -> None:
-        took.append((time.time() - sent) * 1000)
-        if len(took) >= n:
-            enough.set()
-
-    async with app.worker():
-        producer = await asyncio.create_subprocess_exec(sys.executable, "-c", PRODUCER, app.url, str(n))
-        async with asyncio.timeout(120):
-            await enough.wait()
-        await producer.wait()
+    took = await _picked_up(ground.url("pickup"), n, workers=1)
     return [
         Figure(name="pickup p50", value=percentile(took, 0.5), unit="ms", most=most, told={"n": float(n)}),
         Figure(name="pickup p99", value=percentile(took, 0.99), unit="ms", most=most_p99),
     ]
+
+
+async def crowd(ground: Ground, *, n: int, most: float) -> list[Figure]:
+    """The same with twenty idle workers, each with connections of its own, against one; two rounds, alternating."""
+    took: dict[int, list[float]] = {1: [], FLEET: []}
+    for number in range(2):
+        for workers, found in took.items():
+            url = ground.url(f"crowd{workers}-{number}")
+            found.append(percentile(await _picked_up(url, n, workers), 0.5))
+    one, many = min(took[1]), min(took[FLEET])
+    told = {"at one": one, f"at {FLEET}": many}
+    return [Figure(name=f"pickup at {FLEET} / at one", value=many / one, unit="", most=most, told=told)]
+
+
+async def _picked_up(url: str, n: int, workers: int) -> list[float]:
+    """The milliseconds that n jobs of another process waited for one of so many workers here."""
+    took: list[float] = []
+    enough = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        for _ in range(workers):
+            app = Windlass(url)
+
+            @app.job(name="picked")
+            async def picked(sent: float) -> None:
+                took.append((time.time() - sent) * 1000)
+                if len(took) >= n:
+                    enough.set()
+
+            await stack.enter_async_context(app.worker(lease=_SHORT * 3, heartbeat=_SHORT))
+        if workers > 1:
+            await asyncio.sleep(2 * _SHORT.total_seconds())  # until they know each other
+        producer = await asyncio.create_subprocess_exec(sys.executable, "-c", PRODUCER, url, str(n))
+        async with asyncio.timeout(120):
+            await enough.wait()
+        await producer.wait()
+    return took
+
+
+async def rivals(ground: Ground, *, n: int, least: float | None) -> list[Figure]:
+    """Four who claim jobs of one limit key that has room for all; jobs per second of claiming."""
+    app = Windlass(ground.url("rivals"))
+
+    @app.job(limit=Limit("shared", 1_000_000))
+    async def noop(n: int) -> None: ...
+
+    async with app, AsyncExitStack() as stack:
+        await app.enqueue_many(noop.bind(i) for i in range(n))
+        stores = [app.store.sibling() for _ in range(4)]
+        for store in stores:
+            await store.open()
+            stack.push_async_callback(store.close)
+        begun = time.perf_counter()
+        alone = await _claimed(stores[0], 1, n // 4) / (time.perf_counter() - begun)
+        begun = time.perf_counter()
+        async with asyncio.TaskGroup() as claimers:
+            counts = [claimers.create_task(_claimed(store, at, n)) for at, store in enumerate(stores)]
+        rate = sum(count.result() for count in counts) / (time.perf_counter() - begun)
+    told = {"one alone": alone}
+    return [Figure(name="four claimers of one limit", value=rate, unit="jobs/s", least=least, told=told)]
+
+
+async def _claimed(store: Store, number: int, most: int) -> int:
+    """How many jobs one claimer took before there were no more, or it had so many."""
+    want = Want(worker_id=f"rival {number}", n=CLAIM, lease=timedelta(minutes=5), types=frozenset({"noop"}))
+    taken = 0
+    while taken < most:
+        claimed = await store.jobs.claim(want)
+        if not claimed and not claimed.more:
+            break
+        taken += len(claimed)
+    return taken
 
 
 IDLE_APP = textwrap.dedent("""

@@ -113,6 +113,8 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=2_000 if quick else 10_000, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=4_500, least_ratio=0.6),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=12),
+        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "idle": partial(_idle, seconds=8 if quick else 30),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),

@@ -176,6 +176,8 @@ async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=4_000 if quick else 20_000, least=10),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.45),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=4, most_p99=None if quick else 15),
+        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),
         "snapshot": partial(snapshot, n=150_000 if quick else 400_000, seconds=8 if quick else 20, least=0.5),

@@ -100,6 +100,8 @@ async def measure_redis(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=4_000 if quick else 20_000, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.4),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=3, most_p99=None if quick else 10),
+        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "idle": partial(measures.idle, seconds=8 if quick else 30, most_cpu=2, most_memory=60),
         "memory": partial(memory, n=jobs, most=700),
         "backlog": partial(backlog, n=50_000 if quick else 1_000_000, least=0.8),

@@ -195,8 +195,7 @@ class Life:
         await self._count("prune", lambda: store.jobs.prune(Retention(), AT_ONCE))
         await self._count("prune to a number", lambda: store.jobs.prune(Retention(most=10**7), AT_ONCE))
         await self._count("age", lambda: store.jobs.age(HOUR, 50, AT_ONCE))
-        if hasattr(store.schedules, "due"):
-            await self._count("due schedules", lambda: store.schedules.due(AT_ONCE))
+        await self._count("due schedules", lambda: store.schedules.due(AT_ONCE))
         await self._count("beat", lambda: store.workers.beat(ME))
 
     async def _count(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:

@@ -198,7 +198,10 @@ class RedisMeter(Meter):
             line = _LINE.match(monitor.connection.read_response().decode("utf-8", "surrogateescape"))
             if line is None:
                 continue
-            words = [codecs.escape_decode(word.encode("utf-8", "surrogateescape"))[0] for word in _WORD.findall(line["words"])]  # type: ignore[attr-defined]
+            words = [
+                codecs.escape_decode(word.encode("utf-8", "surrogateescape"))[0]
+                for word in _WORD.findall(line["words"])
+            ]
             if words == [b"ECHO", b"the end of this call"]:
                 return
             if line["client"] == "lua" or any(self._namespace.encode() in word for word in words[1:]):
