@@ -13,7 +13,7 @@ import asyncio
 import random
 import time
 from collections import defaultdict, deque
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from bson import ObjectId
@@ -22,14 +22,15 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.contract import Claimed
 from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, beside, in_parts
+from windlass.stores.mongo.doubts import Doubt, Doubts
 from windlass.stores.mongo.rates import Rates
 from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from windlass.core.job import Job
     from windlass.stores.contract import Want
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _LATER_PAGE = 100  # jobs read at once after a first page that was not enough
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 _TRIES = 8  # how often a claim that rivals left with nothing looks again
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -51,20 +53,30 @@ class Claiming:
         self._reading = asyncio.Lock()
         self._writing: set[str] = set()
         """what claims under way have read and are about to lease"""
+        self._doubts = Doubts(link)
 
-    async def claim(self, want: Want) -> list[Job]:
-        """At most `want.n` jobs, first by priority, then time, then id."""
+    async def claim(self, want: Want) -> Claimed:
+        """At most `want.n` jobs, or those that an earlier claim of the worker leased without learning of it."""
+        adopted = await self._doubts.adopt(want)
+        if adopted:
+            return Claimed(adopted, more=len(adopted) < want.n)
         one = _Claim(self._link, want)
         try:
-            await self._fill(one, want)
+            more = await self._fill(one, want)
         except PyMongoError:
             self._contested = True  # after a failover everybody reaches for the same jobs at the same moment
+            self._doubts.add(want.worker_id, one.doubt)
             if not one.taken:
                 raise
-            # What is leased already must run; the next claim tells of the trouble, if it lasts.
-        return sorted(one.taken, key=lambda job: (job.priority, job.run_at, job.id))
+            more = True  # what is leased already must run; the next claim tells of the trouble, if it lasts
+        except BaseException:  # its caller has gone away, and learns of nothing
+            one.forget_answers()
+            self._doubts.add(want.worker_id, one.doubt)
+            raise
+        return Claimed(one.in_order(), more=more and len(one.taken) < want.n)
 
-    async def _fill(self, one: _Claim, want: Want) -> None:
+    async def _fill(self, one: _Claim, want: Want) -> bool:
+        """Take what there is; returns whether another claim at once may bring more."""
         page, tries = max(1, want.n), 0
         while one.room > 0 and one.blocked < _MOST_BLOCKED:
             skip = random.randrange(_SPREAD) * want.n if self._contested else 0
@@ -74,7 +86,8 @@ class Claiming:
             if lost and not one.taken and tries < _TRIES:
                 tries += 1
             elif not more:
-                break
+                return lost > 0  # rivals were at these, and may leave some
+        return True
 
     async def _wave(self, one: _Claim, want: Want, page: int, skip: int) -> tuple[bool, int]:
         """Take what can be taken of a page; returns whether there may be more, and how many rivals took first.
@@ -137,10 +150,6 @@ def _first_of(queue: str, want: Want, page: int, skip: int, others: list[str]) -
     ]
 
 
-def _order(doc: Doc) -> tuple[int, datetime, str]:
-    return doc["priority"], doc["run_at"], doc["_id"]
-
-
 class _Claim:
     """One claim in the making."""
 
@@ -156,6 +165,14 @@ class _Claim:
         self._rates = Rates(link)
         self._blocks: dict[str, list[Doc]] = {}
         self._picked: list[Doc] = []
+        self._places: dict[str, int] = {}
+        """in which order jobs were chosen"""
+        self._turns: deque[str] = deque()
+        """queues in the order of their turns, the first at its turn"""
+        self._left = 0
+        """how many jobs more that turn takes"""
+        self._in_doubt: dict[str, int] = {}
+        self._void_after = _LONG_AGO
         self.plain = True
         """whether what was chosen needs no slot, key or start of a rate"""
 
@@ -163,6 +180,19 @@ class _Claim:
     def ids(self) -> set[str]:
         """What was chosen last."""
         return {doc["_id"] for doc in self._picked}
+
+    @property
+    def doubt(self) -> Doubt:
+        """What may have been leased without an answer that tells."""
+        return Doubt(self._mark, dict(self._in_doubt), self._void_after)
+
+    def forget_answers(self) -> None:
+        """Nobody will learn of what was taken either."""
+        self._in_doubt |= {job.id: job.lease_token for job in self.taken}
+
+    def in_order(self) -> list[Job]:
+        """What was taken, as it was chosen."""
+        return sorted(self.taken, key=lambda job: self._places[job.id])
 
     async def pick(self, rows: list[Doc], names: list[str], now: datetime) -> bool:
         """Choose among these what can be taken; returns whether there may be more."""
@@ -208,7 +238,7 @@ class _Claim:
             waiting = [name for name in able if lines[name]]
             if not waiting:
                 return False
-            name = min(waiting, key=lambda one: _order(lines[one][0])) if len(waiting) > 1 else waiting[0]
+            name = self._at_turn(lines, waiting) if len(waiting) > 1 else waiting[0]
             doc = lines[name].popleft()
             if not _is_plain(doc):
                 self.plain = False
@@ -216,10 +246,24 @@ class _Claim:
                 if by is not None:
                     self._put_aside(doc, by)
                     continue
+            self._places[doc["_id"]] = len(self._places)
             self._picked.append(doc)
             self._used[name] += 1
+            self._left -= 1
             self.room -= 1
         return True
+
+    def _at_turn(self, lines: dict[str, deque[Doc]], waiting: list[str]) -> str:
+        """The queue to take from next: those whose first jobs have the best priority take turns."""
+        best = min(lines[name][0]["priority"] for name in waiting)
+        level = {name for name in waiting if lines[name][0]["priority"] == best}
+        new = list(level.difference(self._turns))
+        random.shuffle(new)
+        self._turns.extend(new)
+        while self._left < 1 or self._turns[0] not in level:
+            self._turns.rotate(-1)
+            self._left = self._want.weights.get(self._turns[0], 1)
+        return self._turns[0]
 
     def _allowance(self, queue: str) -> int:
         most = self._want.n if self._want.queues is None else self._want.queues.get(queue, 0)
@@ -236,7 +280,9 @@ class _Claim:
         if "rate_key" in doc and not self._rates.lets_through(doc, now):
             return f"rate:{doc['rate_key']}"
         if limit_key is not None:
-            doc["slot"] = next(n for n in range(limit) if n not in slots)
+            # Any that is free: rivals who all began with the first would meet there.
+            start = random.randrange(limit)
+            doc["slot"] = next(n % limit for n in range(start, start + limit) if n % limit not in slots)
             slots.add(doc["slot"])
         if running is not None:
             self._held.add(running)
@@ -277,6 +323,8 @@ class _Claim:
             alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc, apart].append(doc)
         groups = list(alike.values())
         now = latest(now, picked)
+        self._void_after = now + timedelta(seconds=self._link.place.timeout)
+        self._in_doubt |= {doc["_id"]: doc["lease_token"] + 1 for doc in picked}
         writes = [self._lease(docs, now) for docs in groups]
         # What they will be is made ready before it is known which of them rivals took: hardly ever any.
         (done, refused), leased = await beside(self._write(writes), lambda: self._leased(picked, now))
@@ -288,6 +336,7 @@ class _Claim:
         if done != len(ours):
             ours = await marked(self._link, ours, self._mark)
         for doc, job in leased:
+            del self._in_doubt[job.id]
             if job.id in ours:
                 self._link.hold(doc)
                 self.taken.append(job)
@@ -307,7 +356,8 @@ class _Claim:
             result = await self._link.surely(lambda: self._link.jobs.bulk_write(many, ordered=False))
         except BulkWriteError as error:
             errors: list[Doc] = error.details["writeErrors"]
-            if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+            unsure = error.details["writeConcernErrors"]
+            if not errors or unsure or any(one["code"] != DUPLICATE_KEY for one in errors):
                 raise
             return error.details["nModified"], {one["index"]: _gate(one) for one in errors}
         return result.modified_count, {}
@@ -330,7 +380,9 @@ class _Claim:
             values |= {"unique_key": first.get("unique_running"), "slot": first.get("slot")}
         elif _gives_key_up(first):
             values["unique_key"] = None
-        found = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
+        found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
+        # A server that stood still carries this out when it goes on, though whoever sent it has given up long ago.
+        found["$expr"] = {"$lte": ["$$NOW", self._void_after]}
         return found, change(told, values, more={"attempts": 1}, of=docs)
 
     def _leased(self, picked: Sequence[Doc], now: datetime) -> list[tuple[Doc, Job]]:

@@ -28,7 +28,8 @@ from pymongo.errors import (
 )
 from pymongo.write_concern import WriteConcern
 
-from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
+from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
+from windlass.stores.contract import Notice
 from windlass.stores.patience import Patience
 
 Doc: TypeAlias = dict[str, Any]
@@ -55,6 +56,7 @@ _FRESH = 2.0  # seconds after which the server's clock is looked at again
 _CUT = 0.002  # seconds by which a reading may lie below what the server's clock really was
 _AUTH = frozenset({18, 11, 334})  # AuthenticationFailed, UserNotFound, MechanismUnavailable
 _FORBIDDEN = frozenset({13, 8000})  # Unauthorized, AtlasError
+_TOO_LARGE = frozenset({10334, 17419, 17420})  # BSONObjectTooLarge, and what an update would make so
 _BUSY = frozenset({50, 89, 91, 112, 189, 251, 262, 10107, 11600, 11602, 13435, 13436})
 
 
@@ -105,8 +107,12 @@ class Clock:
         return datetime.fromtimestamp(ms // 1000, UTC) + timedelta(milliseconds=ms % 1000)
 
 
-def _nothing() -> None:
+def _nothing(_: Notice) -> None:
     return
+
+
+APART = "\x1f"
+"""between the notices that one write carries, and before the first"""
 
 
 class Link:
@@ -115,7 +121,7 @@ class Link:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.clock = Clock()
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: Callable[[Notice], None] = _nothing
         self.standalone = False
         self.turns: dict[str, asyncio.Lock] = {}
         """of each queue with a largest depth: callers of this store wait for each other here, not at the server"""
@@ -154,14 +160,20 @@ class Link:
             )
         return self._collections[of]
 
-    def news(self, *, known: bool = True) -> str:
-        """The next value of `wake`, the field by which a write wakes whoever listens.
+    def news(self, notices: Sequence[Notice], *, known: bool = True) -> str:
+        """The next value of `wake`, the field by which a write wakes whoever listens, and says what about.
 
         One document of a batch carries it, so that a thousand changes are one piece of news. It names this store, whose
-        own listeners know already, unless nobody here knows when it will come true: in a caller's transaction.
+        own listeners are told by `tell`, unless nobody here knows when it will come true: in a caller's transaction.
         """
         self._news += 1
-        return f"{self.name_of_news if known else ''}{self._news:x}"
+        name = f"{self.name_of_news if known else ''}{self._news:x}"
+        return APART.join([name, *[notice.text() for notice in notices]])
+
+    def tell(self, notices: Sequence[Notice]) -> None:
+        """Tell this store's own listeners of what has been written."""
+        for notice in notices:
+            self.on_change(notice)
 
     @property
     def jobs(self) -> Jobs:
@@ -346,7 +358,7 @@ def translate(error: Exception, place: Place) -> StoreError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where = place.address
     if isinstance(error, (BSONError, OverflowError, UnicodeError)):
-        return StoreError(f"MongoDB cannot keep a value of this job: {str(error)[:200]}")
+        return ValueRefused(f"MongoDB cannot keep a value of this job: {str(error)[:200]}")
     if isinstance(error, (InvalidURI, ConfigurationError)):
         return StoreError(f"the settings for {where} do not fit the server or are wrong: {str(error)[:200]}")
     alone = isinstance(error, BulkWriteError) and not error.details.get("writeErrors")
@@ -374,6 +386,8 @@ def _refused(error: OperationFailure, where: str) -> StoreError:
         return StoreUnavailable(f"{where} could not do it now (error {code}): try again")
     if error.has_error_label("TransientTransactionError"):
         return StoreUnavailable(f"another transaction on {where} came first: abort this one and run it again")
+    if code in _TOO_LARGE:
+        return ValueRefused(f"MongoDB cannot keep a value of this job: it would be too large (error {code})")
     if code in (26, 27):  # NamespaceNotFound, IndexNotFound
         return SchemaMismatch(f"{where} does not have windlass's collections and indexes: run 'windlass migrate'")
     said = str((error.details or {}).get("errmsg", ""))[:200]

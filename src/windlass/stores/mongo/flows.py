@@ -13,6 +13,7 @@ from pymongo import UpdateMany
 
 from windlass.core.history import Happened
 from windlass.core.status import LIVE, Status
+from windlass.stores.mongo.notices import CHANGED, claimable
 from windlass.stores.mongo.records import change, latest, line
 from windlass.stores.mongo.schema import SPOILED
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 _LIVE = sorted(status.value for status in LIVE)
-_FIELDS = dict.fromkeys(("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at"), 1)
+_FIELDS = dict.fromkeys(("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at", "queue"), 1)
 _MORE = 20  # how many jobs a look reads beyond one for each that is asked about
 
 
@@ -97,21 +98,24 @@ async def _go_on(link: Link, docs: Sequence[Doc]) -> int:
     for some in alike.values():
         at = latest(await link.now(), some)
         values = {"blocked_by": None, "run_at": at, "queued_at": at}
-        update = change(line(at, Happened.UNBLOCKED, Status.QUEUED), values, wake=link.news())
+        notices = claimable(doc["queue"] for doc in some)
+        update = change(line(at, Happened.UNBLOCKED, Status.QUEUED), values, wake=link.news(notices))
         done += await link.update_many(_found(some), update)
+        link.tell(notices)
     return done
 
 
 async def _stop(link: Link, stops: list[tuple[Doc, str]]) -> None:
     if not stops:
         return
-    at, wake = latest(await link.now(), [doc for doc, _ in stops]), link.news()
+    at, wake = latest(await link.now(), [doc for doc, _ in stops]), link.news([CHANGED])
     values = {"blocked_by": None, "unique_key": None, "finished_at": at}
     writes = [
         UpdateMany(_found([doc]), change(line(at, Happened.CANCELLED, Status.CANCELLED, note=why), values, wake=wake))
         for doc, why in stops
     ]
     await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))
+    link.tell([CHANGED])
 
 
 def in_order(drafts: Sequence[Draft]) -> list[Draft]:

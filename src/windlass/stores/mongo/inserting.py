@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,20 +19,31 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
-from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Notice, Replaced
 from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
+from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
 from windlass.stores.mongo.turns import Turns, due_at, taken
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
     from windlass.stores.mongo.connection import Doc, Link
 
 WAITING_NAMES = sorted(status.value for status in WAITING)
-_HOLDER = ("status", "unique_key", "idempotent", "idempotent_until", "created_at", "updated_at", "moves", "blocked_by")
+_HOLDER = (
+    "status",
+    "unique_key",
+    "idempotent",
+    "idempotent_until",
+    "created_at",
+    "updated_at",
+    "moves",
+    "blocked_by",
+    "queue",
+)
 _NO_TURNS: Turns = {}
 _GATE = duration(10_000)
 
@@ -50,12 +61,26 @@ class Update(NamedTuple):
 
     filter: Doc
     update: Doc
+    notices: Sequence[Notice] = ()
+
+    def waking(self, wake: Callable[[Sequence[Notice]], str]) -> Doc:
+        """The update, which tells whoever listens."""
+        return (
+            {**self.update, "$set": {**self.update["$set"], "wake": wake(self.notices)}}
+            if self.notices
+            else self.update
+        )
 
 
 class Insert(NamedTuple):
     """Write one new job."""
 
     doc: Doc
+
+    @property
+    def notices(self) -> Sequence[Notice]:
+        """What it is to whoever listens."""
+        return news_of([(self.doc["status"], self.doc["queue"])])
 
 
 Question: TypeAlias = Find | Update | Insert
@@ -71,13 +96,12 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
         turns = await taken(link, drafts, now)
         parts = await in_parts(at_once, lambda some: _insert_many(link, some, now, extra, turns))
         made = {job_id for part in parts for job_id in part}
-        extra = {**(extra or {}), "wake": link.news()}
         verdicts: list[Inserted] = []
         for draft in drafts:
             if draft.id in made:
                 verdicts.append(Created(draft.id))
             else:
-                verdicts.append(await _decide(link, draft, now, depths, extra, turns))
+                verdicts.append(await _decide(link, draft, now, depths, extra or {}, turns))
         return verdicts
 
 
@@ -160,7 +184,7 @@ async def _turn(link: Link, queue: str) -> AsyncGenerator[None, None]:
 
 async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None, turns: Turns) -> set[str]:
     """The ids of those that are in the store now; the others met somebody's key."""
-    wake, again = link.news(), False
+    again = False
     docs: list[Doc] = []
 
     async def write() -> None:
@@ -170,20 +194,28 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
         again = True
         # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
         sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
-        for doc in sure[-1:] or docs:
-            doc["wake"] = wake
+        if sure:
+            sure[-1]["wake"] = link.news(_news(docs))
+        else:
+            for doc in docs:
+                doc["wake"] = link.news(_news([doc]))
         await link.jobs.insert_many(docs, ordered=False)
 
     try:
         await link.surely(write)
     except BulkWriteError as error:
         errors: list[Doc] = error.details["writeErrors"]
-        if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+        if not errors or error.details["writeConcernErrors"] or any(one["code"] != DUPLICATE_KEY for one in errors):
             raise
         # The same id again is the same job; any other key needs a closer look.
         keyed: set[str] = {docs[one["index"]]["_id"] for one in errors if "_id" not in one["keyPattern"]}
-        return {doc["_id"] for doc in docs} - keyed
+        docs = [doc for doc in docs if doc["_id"] not in keyed]
+    link.tell(_news(docs))
     return {doc["_id"] for doc in docs}
+
+
+def _news(docs: Sequence[Doc]) -> list[Notice]:
+    return news_of((doc["status"], doc["queue"]) for doc in docs)
 
 
 async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:
@@ -220,9 +252,11 @@ async def _answered(link: Link, asking: Generator[Question, Any, Inserted | None
         if isinstance(question, Find):
             answer = await link.collection(question.of).find(question.filter, question.fields or None).to_list()
         elif isinstance(question, Update):
-            answer = (await link.jobs.update_one(question.filter, question.update)).modified_count
+            answer = (await link.jobs.update_one(question.filter, question.waking(link.news))).modified_count
+            link.tell(question.notices if answer else ())
         else:
-            answer = await link.jobs.insert_one(question.doc)
+            answer = await link.jobs.insert_one({**question.doc, "wake": link.news(question.notices)})
+            link.tell(question.notices)
 
 
 def deciding(
@@ -247,7 +281,7 @@ def deciding(
     if key is not None and holder is not None:
         if draft.options.on_conflict != "replace" or STATUSES[holder["status"]] not in WAITING:
             return Duplicate(holder["_id"], key)
-        replaced: int = yield _replacing(draft, holder, now, extra)
+        replaced: int = yield _replacing(draft, holder, now)
         return Replaced(holder["_id"]) if replaced else None
     depth = depths.get(draft.options.queue)
     if depth is not None:
@@ -258,13 +292,13 @@ def deciding(
     return Created(draft.id)
 
 
-def _replacing(draft: Draft, holder: Doc, now: datetime, extra: Doc) -> Update:
+def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
     found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
     if holder.get("blocked_by", "").startswith("flow:"):
         # One that awaits others goes on waiting.
         told = line(max(now, holder["updated_at"]), Happened.REPLACED, Status.BLOCKED)
         newer = {"payload": draft.payload_json, "priority": draft.options.priority}
-        return Update(found, change(told, newer, wake=extra["wake"]))
+        return Update(found, change(told, newer), [CHANGED])
     run_at = due_at(draft.options, now)
     if draft.options.longest_wait is not None:
         run_at = max(now, min(run_at, holder["created_at"] + whole(draft.options.longest_wait)))
@@ -278,7 +312,7 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, extra: Doc) -> Update:
         "blocked_by": None,
         "called": None,
     }
-    return Update(found, change(told, values, wake=extra["wake"]))
+    return Update(found, change(told, values), news_of([(to.value, holder["queue"])]))
 
 
 def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None, turns: Turns = _NO_TURNS) -> list[Doc]:

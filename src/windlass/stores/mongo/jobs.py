@@ -9,7 +9,7 @@ from pymongo.errors import InvalidOperation, PyMongoError
 from pymongo.synchronous.client_session import ClientSession
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
 from windlass.stores.mongo import inserting, operating, settling, sweeping
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Room, guarded, translate
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from windlass.core.draft import Draft
-    from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
     from windlass.stores.mongo.connection import Link
@@ -42,9 +41,7 @@ class MongoJobs(Room):
             return []
         flows = len(drafts) > 1 and any(one.next_id is not None or one.options.awaits is not None for one in drafts)
         insert = insert_together if flows else inserting.insert
-        verdicts = await insert(self.link, drafts, await self.link.now())
-        self.link.on_change()
-        return verdicts
+        return await insert(self.link, drafts, await self.link.now())
 
     async def _insert_joined(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         session = session_of(tx, self.link, awaited=True)
@@ -67,10 +64,10 @@ class MongoJobs(Room):
             raise translate(error, self.link.place) from error
 
     @guarded
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         """Lease at most n jobs."""
         if want.n < 1 or not want.types or want.queues == {}:
-            return []
+            return Claimed()
         return await self._claiming.claim(want)
 
     @guarded
@@ -88,26 +85,19 @@ class MongoJobs(Room):
     @guarded
     async def report(self, reports: Sequence[Report]) -> list[Verdict]:
         """Write progress."""
-        verdicts = await settling.report(self.link, reports)
-        self.link.on_change()
-        return verdicts
+        return await settling.report(self.link, reports)
 
     @guarded
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write transitions."""
         if not transitions:
             return []
-        verdicts = await settling.apply(self.link, transitions)
-        self.link.on_change()
-        return verdicts
+        return await settling.apply(self.link, transitions)
 
     @guarded
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
-        found = await sweeping.promote(self.link, n)
-        if found.promoted or found.unblocked:
-            self.link.on_change()
-        return found
+        return await sweeping.promote(self.link, n)
 
     @guarded
     async def age(self, after: timedelta, to: int, n: int) -> int:
@@ -117,10 +107,7 @@ class MongoJobs(Room):
     @guarded
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back what was lost."""
-        found = await sweeping.rescue(self.link, n)
-        if found:
-            self.link.on_change()
-        return found
+        return await sweeping.rescue(self.link, n)
 
     @guarded
     async def prune(self, retention: Retention, n: int) -> int:
@@ -130,6 +117,4 @@ class MongoJobs(Room):
     @guarded
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
         """Carry out operators' orders."""
-        answers = await operating.operate(self.link, orders)
-        self.link.on_change()
-        return answers
+        return await operating.operate(self.link, orders)

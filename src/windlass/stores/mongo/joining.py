@@ -7,13 +7,14 @@ session. Only somebody who commits the same key at the same moment still makes t
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.synchronous.client_session import ClientSession
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Created, Inserted
+from windlass.stores.contract import Created, Inserted, Notice
 from windlass.stores.mongo.connection import DURABLE, OPTIONS
 from windlass.stores.mongo.flows import in_order
 from windlass.stores.mongo.inserting import (
@@ -30,11 +31,12 @@ from windlass.stores.mongo.inserting import (
     insert,
     limits_of,
 )
+from windlass.stores.mongo.notices import news_of
 from windlass.stores.mongo.turns import fair_lines, looks, places
 from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from datetime import datetime
 
     from windlass.core.draft import Draft
@@ -63,6 +65,11 @@ class InsertMany:
     def __init__(self, docs: list[Doc]) -> None:
         self.docs = docs
 
+    def waking(self, wake: Callable[[Sequence[Notice]], str]) -> list[Doc]:
+        """These, of which the last tells whoever listens."""
+        self.docs[-1]["wake"] = wake(news_of((doc["status"], doc["queue"]) for doc in self.docs))
+        return self.docs
+
 
 class OpenQueue:
     """Let a queue be known, outside of the transaction: that does no harm if it is rolled back."""
@@ -89,10 +96,19 @@ def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
 
 
 async def insert_joined(
-    link: Link, drafts: Sequence[Draft], session: AsyncClientSession, *, ours: bool = False
+    link: Link, drafts: Sequence[Draft], session: AsyncClientSession, told: list[Notice] | None = None
 ) -> list[Inserted]:
-    """One verdict per draft, inside the session's transaction, which is the caller's or the store's own."""
-    asking = _joining(drafts, await link.now(), {"wake": link.news(known=ours)})
+    """One verdict per draft, inside the session's transaction: the caller's, or the store's own, which hears of it.
+
+    In that case `told` is to become what this store's listeners are told after the commit.
+    """
+
+    def wake(notices: Sequence[Notice]) -> str:
+        if told is not None:
+            told.extend(notices)
+        return link.news(notices, known=told is not None)
+
+    asking = _joining(drafts, await link.now())
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
@@ -115,11 +131,11 @@ async def insert_joined(
         elif isinstance(asked, Count):
             answer = await jobs.count_documents(asked.filter, session=session)
         elif isinstance(asked, Update):
-            answer = (await jobs.update_one(asked.filter, asked.update, session=session)).modified_count
+            answer = (await jobs.update_one(asked.filter, asked.waking(wake), session=session)).modified_count
         elif isinstance(asked, Insert):
-            answer = await jobs.insert_one(asked.doc, session=session)
+            answer = await jobs.insert_one({**asked.doc, "wake": wake(asked.notices)}, session=session)
         else:
-            answer = await jobs.insert_many(asked.docs, session=session)
+            answer = await jobs.insert_many(asked.waking(wake), session=session)
 
 
 def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSession) -> list[Inserted]:
@@ -128,7 +144,8 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
         sent = time.monotonic()
         hello = session.client.get_database("admin", codec_options=OPTIONS).command("hello")
         link.clock.see(hello["localTime"], sent)
-    asking = _joining(drafts, link.clock(), {"wake": link.news(known=False)})
+    wake = partial(link.news, known=False)
+    asking = _joining(drafts, link.clock())
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
@@ -150,11 +167,11 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
         elif isinstance(asked, Count):
             answer = jobs.count_documents(asked.filter, session=session)
         elif isinstance(asked, Update):
-            answer = jobs.update_one(asked.filter, asked.update, session=session).modified_count
+            answer = jobs.update_one(asked.filter, asked.waking(wake), session=session).modified_count
         elif isinstance(asked, Insert):
-            answer = jobs.insert_one(asked.doc, session=session)
+            answer = jobs.insert_one({**asked.doc, "wake": wake(asked.notices)}, session=session)
         else:
-            answer = jobs.insert_many(asked.docs, session=session)
+            answer = jobs.insert_many(asked.waking(wake), session=session)
 
 
 def _refuse_elsewhere(link: Link, session: Session) -> None:
@@ -175,12 +192,17 @@ async def insert_together(link: Link, drafts: Sequence[Draft], now: datetime) ->
     if link.standalone:
         return await _insert_in_order(link, drafts, now)
 
+    told: list[Notice] = []
+
     async def attempt() -> list[Inserted]:
+        told.clear()
         async with link.client.start_session() as session, await session.start_transaction(write_concern=DURABLE):
-            return await insert_joined(link, drafts, session, ours=True)
+            return await insert_joined(link, drafts, session, told)
 
     async with filling(link, {draft.options.queue for draft in drafts}):
-        return await link.surely(attempt)
+        verdicts = await link.surely(attempt)
+    link.tell(told)
+    return verdicts
 
 
 async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -> list[Inserted]:
@@ -193,7 +215,7 @@ async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -
     return [verdicts[id(draft)] for draft in drafts]
 
 
-def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[Asked, Any, list[Inserted]]:
+def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, list[Inserted]]:
     names = {draft.options.queue for draft in drafts}
     rows: list[Doc] = yield Find("queues", {"_id": {"$in": sorted(names)}})
     for name in sorted(names - {row["_id"] for row in rows}):
@@ -217,13 +239,12 @@ def _joining(drafts: Sequence[Draft], now: datetime, extra: Doc) -> Generator[As
         turns |= places(some, standing, now)
     docs = documents([draft for draft in plain if draft.id not in known], now, turns=turns)
     if docs:
-        docs[-1] |= extra
         yield InsertMany(docs)
     made = {draft.id for draft in plain}
     verdicts: list[Inserted] = []
     for draft in drafts:
         verdict: Inserted | None = Created(draft.id) if draft.id in made else None
         while verdict is None:
-            verdict = yield from deciding(draft, now, depths, extra, turns)
+            verdict = yield from deciding(draft, now, depths, {}, turns)
         verdicts.append(verdict)
     return verdicts

@@ -11,6 +11,7 @@ from pymongo.errors import DuplicateKeyError
 from windlass.core.keys import check_key
 from windlass.stores.contract import Granted, Held
 from windlass.stores.mongo.connection import Room, guarded
+from windlass.stores.mongo.notices import CHANGED
 from windlass.stores.mongo.records import as_ms
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class MongoLocks(Room):
 
     @guarded
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
-        """Take the lock if it is free or has expired."""
+        """Take the lock if it is free or has expired, or was taken by a call of this owner whose answer was lost."""
         check_key(name, "the lock's name")
         mine = ObjectId()
         update = _taking(mine, owner, as_ms(ttl))
@@ -48,18 +49,19 @@ class MongoLocks(Room):
     @guarded
     async def release(self, name: str, token: int) -> bool:
         """Give it back. Its document stays for a day, so that a slow rival cannot bring an older token back."""
-        held: Doc = {"_id": name, "token": token, "released": {"$exists": False}}
-        update = [{"$set": {"expires_at": "$$NOW", "released": True}}]
+        held: Doc = {"_id": name, "token": token}
+        update = [{"$set": {"expires_at": {"$min": ["$expires_at", "$$NOW"]}, "released": True}}]
         done = await self.link.collection("locks").update_one(held, update)
-        self.link.on_change()
+        self.link.tell([CHANGED])
         return bool(done.matched_count)
 
 
 def _taking(mine: ObjectId, owner: str, ttl: int) -> list[Doc]:
     held = {"$gt": ["$expires_at", "$$NOW"]}
+    by_another = {"$and": ["$held", {"$ne": ["$owner", {"$literal": owner}]}]}
 
-    def unless_held(field: str, value: object) -> Doc:
-        return {"$cond": ["$held", f"${field}", value]}
+    def unless_held(field: str, value: object, by: object = by_another) -> Doc:
+        return {"$cond": [by, f"${field}", value]}
 
     # At least the server's time in milliseconds: after a lock's document has expired, its tokens still never fall.
     token = {"$max": [{"$add": [{"$ifNull": ["$token", 0]}, 1]}, {"$toLong": "$$NOW"}]}
@@ -68,7 +70,7 @@ def _taking(mine: ObjectId, owner: str, ttl: int) -> list[Doc]:
         {
             "$set": {
                 "owner": unless_held("owner", {"$literal": owner}),
-                "token": unless_held("token", token),
+                "token": unless_held("token", token, by="$held"),
                 "mark": unless_held("mark", mine),
                 "released": unless_held("released", "$$REMOVE"),
                 "expires_at": unless_held("expires_at", {"$add": ["$$NOW", ttl]}),

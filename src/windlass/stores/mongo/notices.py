@@ -1,26 +1,32 @@
 """Wake-ups on MongoDB: at once from this store, by a change stream from others.
 
-The stream carries nothing but the fact of a change, and never gives up: after any fault it forgets where it was, wakes
-everybody once, because something may have been missed, and opens anew with a capped pause. While it is closed, and on a
-standalone server, which has none, only polling finds what others changed; `healthy` says so.
+The stream carries nothing but what the writer of a change said of it, and never gives up: after any fault it forgets
+where it was, tells everybody to look at everything, because something may have been missed, and opens anew with a
+capped pause. While it is closed, and on a standalone server, which has none, only polling finds what others changed;
+`healthy` says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pymongo.errors import PyMongoError
 
 from windlass.core.errors import StoreError
-from windlass.stores.mongo.connection import Room
+from windlass.core.status import Status
+from windlass.stores.contract import ANYTHING, About, Notice
+from windlass.stores.mongo.connection import APART, AT_ONCE, Room, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from windlass.stores.mongo.connection import Doc, Link
+
+    Listener: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -33,15 +39,37 @@ _MANY = 100  # jobs changed here between two looks: more is not read in the log 
 
 _UPDATED = "updateDescription.updatedFields.wake"
 _GONE = ("drop", "rename", "dropDatabase", "invalidate")
+CHANGED, DUE = Notice(About.CHANGED), Notice(About.DUE)
+
+
+def claimable(queues: Iterable[str]) -> list[Notice]:
+    """One notice of all jobs that were queued, given the queue of each."""
+    counts = Counter(queues)
+    if not counts:
+        return []
+    return [Notice.claimable(counts.total(), next(iter(counts)) if len(counts) == 1 else None)]
+
+
+def news_of(moves: Iterable[tuple[str, str]]) -> list[Notice]:
+    """What to tell of jobs that came to a status, given it and the queue of each."""
+    queued: list[str] = []
+    others: set[Notice] = set()
+    for status, queue in moves:
+        if status == Status.QUEUED:
+            queued.append(queue)
+        else:
+            others.add(DUE if status in (Status.SCHEDULED, Status.RETRYING) else CHANGED)
+    return [*claimable(queued), *others]
 
 
 def worth_waking(link: Link) -> Doc:
     """Which changes are news: those whose writer said so, by the field `wake`. The server sorts out all others."""
-    ours = [link.name(of) for of in ("jobs", "queues", "schedules")]
+    ours = [link.name(of) for of in ("jobs", "queues", "schedules", "meta")]
     return {
         "$or": [
             {"ns.coll": {"$in": ours}, "operationType": "insert", "fullDocument.wake": {"$exists": True}},
             {"ns.coll": {"$in": ours}, "operationType": "update", _UPDATED: {"$exists": True}},
+            {"ns.coll": link.name("schedules"), "operationType": "delete"},
             {"ns.coll": link.name("jobs"), "operationType": {"$in": _GONE[:2]}},
             {"operationType": {"$in": _GONE[2:]}},
         ]
@@ -53,32 +81,36 @@ class MongoNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._listeners: list[Listener] = []
         self._watcher: asyncio.Task[None] | None = None
-        self._healthy = False
-        self._gathering = self._more = False
+        self._healthy = self._gathering = False
+        self._gathered: list[Notice] = []
 
     @property
     def healthy(self) -> bool:
         """Whether the change stream is open and answered the last time."""
         return self._healthy
 
-    async def publish(self) -> None:
-        """Wake whoever listens on this store; others see the change itself."""
-        self.tell()
+    @guarded
+    async def publish(self, notice: Notice = ANYTHING) -> None:
+        """Tell whoever listens: on this store at once, on others by a write that has no other purpose."""
+        self.tell(notice)
+        if not self.link.standalone:
+            meta = self.link.collection("meta").with_options(write_concern=AT_ONCE)
+            await meta.update_one({"_id": "notice"}, {"$set": {"wake": self.link.news([notice])}}, upsert=True)
 
-    def tell(self) -> None:
-        """Wake every listener, from any thread."""
-        for loop, wake in tuple(self._listeners):
+    def tell(self, notice: Notice = ANYTHING) -> None:
+        """Tell every listener, from any thread."""
+        for listener in tuple(self._listeners):
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
-                loop.call_soon_threadsafe(self._ring, (loop, wake))
+                listener[0].call_soon_threadsafe(self._ring, listener, notice)
 
-    def _ring(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+    def _ring(self, listener: Listener, notice: Notice) -> None:
         if listener in self._listeners:  # it may have left since
-            listener[1]()
+            listener[1](notice)
 
     @asynccontextmanager
-    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+    async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
@@ -107,7 +139,7 @@ class MongoNotices(Room):
                 pause = _FIRST_PAUSE
             except (PyMongoError, StoreError):
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            # Never from where the stream broke off: that place may be gone for good. What was missed, a poll finds.
+            # Never from where the stream broke off: that place may be gone for good. What was missed, a look finds.
             self._healthy = False
             self.tell()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
@@ -123,14 +155,17 @@ class MongoNotices(Room):
             await self._rest()
             async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
                 self._healthy = True
-                self.tell()  # what was changed before it was open, a poll finds
+                self.tell()  # what was changed before it was open, a look finds
                 while self._wanted() and self.link.written < _MANY:
                     await self._rest()
                     change = await stream.try_next()
                     if not stream.alive or (change is not None and change["operationType"] in _GONE):
                         return
-                    if change is not None and not change["wake"].startswith(known):
-                        self._tell_soon()  # what this store did it has told already
+                    if change is None:
+                        continue
+                    wake = change.get("wake", DUE_ALONE)
+                    if not wake.startswith(known):
+                        self._tell_soon(_told(wake))  # what this store did it has told already
 
     async def _rest(self) -> None:
         rest, self.link.written = self.link.written * _PER_CHANGE, 0
@@ -140,16 +175,28 @@ class MongoNotices(Room):
         # The driver may swallow a cancellation that meets an answer on its way: being asked to end is not enough.
         return self._watcher is asyncio.current_task()
 
-    def _tell_soon(self) -> None:
+    def _tell_soon(self, notices: Sequence[Notice]) -> None:
         """Tell at once, and of all that comes in the next moment together at its end."""
         if self._gathering:
-            self._more = True
+            self._gathered += notices
             return
-        self._gathering, self._more = True, False
-        self.tell()
-        asyncio.get_running_loop().call_later(_GATHER, self._gathered)
+        self._gathering = True
+        for notice in dict.fromkeys(notices):
+            self.tell(notice)
+        asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
 
-    def _gathered(self) -> None:
-        self._gathering = False
-        if self._more:
-            self._tell_soon()
+    def _tell_gathered(self) -> None:
+        # What is claimable is told as it came, so that all who hear of it draw alike; the rest once.
+        self._gathering, gathered, self._gathered = False, self._gathered, []
+        if gathered:
+            self._tell_soon(gathered)
+
+
+DUE_ALONE = f"{APART}{DUE.text()}"
+"""a schedule that was removed carries no news of its own"""
+
+
+def _told(wake: str) -> list[Notice]:
+    _, apart, said = wake.partition(APART)
+    # A windlass before this one says nothing of what its change is about.
+    return [Notice.of(text) for text in said.split(APART) if text] if apart else [ANYTHING]

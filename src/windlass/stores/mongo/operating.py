@@ -9,6 +9,7 @@ from pymongo.errors import DuplicateKeyError
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, change, latest, line
 from windlass.stores.mongo.unblocking import lines_of, unblock
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _FIELDS = dict.fromkeys(
     (
         "status",
+        "queue",
         "moves",
         "updated_at",
         "unique_queued",
@@ -65,7 +67,10 @@ async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
 
 async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
     found = {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
-    done = await link.jobs.update_one(found, change(told, values, wake=link.news()))
+    notices = news_of([(told["status"], doc["queue"])])
+    done = await link.jobs.update_one(found, change(told, values, wake=link.news(notices)))
+    if done.modified_count:
+        link.tell(notices)
     return bool(done.modified_count)
 
 
@@ -109,7 +114,7 @@ async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | 
     values: Doc = {"run_at": now, "queued_at": now}
     if not timed:
         key = doc.get("unique_queued")
-        values |= {**_AFRESH, "attempts": 0, "crashes": 0, "unique_key": key}
+        values |= {**_AFRESH, "attempts": 0, "crashes": 0, "charged": None, "unique_key": key}
     try:
         return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     except DuplicateKeyError:
@@ -130,4 +135,5 @@ async def _delete(link: Link, order: Order, doc: Doc, now: datetime) -> Answer |
             doc = {**doc, "status": Status.CANCELLED.value, "moves": doc["moves"] + 1}
         await unblock(link, [f"flow:{doc['next_id']}"])
     done = await link.jobs.delete_one({"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]})
+    link.tell([CHANGED])
     return Answer(Operated.DONE, found) if done.deleted_count else None

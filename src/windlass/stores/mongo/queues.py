@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pymongo import UpdateOne
 
 from windlass.core.keys import check_name
-from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.contract import COUNT_CAP, Count, Notice, QueueInfo
 from windlass.stores.mongo.connection import Room, guarded
 from windlass.stores.mongo.records import duration
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from windlass.stores.mongo.connection import Doc
+
+
+_MOST_TOLD = 1000  # a notice of so many jobs wakes everybody
 
 
 class MongoQueues(Room):
@@ -40,12 +43,13 @@ class MongoQueues(Room):
     @guarded
     async def resume(self, names: Sequence[str]) -> None:
         """Let them be claimed again."""
-        await self.link.surely(
-            lambda: self.link.collection("queues").update_many(
-                {"_id": {"$in": list(names)}}, {"$unset": {"paused_at": ""}, "$set": {"wake": self.link.news()}}
-            )
-        )
-        self.link.on_change()
+        resumed = {"_id": {"$in": list(names)}}
+        waiting: Doc = {"status": "queued", "queue": {"$in": list(names)}}
+        n = max(1, await self.link.count(waiting, _MOST_TOLD, hint="claim"))
+        notices = [Notice.claimable(n, names[0] if len(names) == 1 else None)]
+        update = {"$unset": {"paused_at": ""}, "$set": {"wake": self.link.news(notices)}}
+        await self.link.surely(lambda: self.link.collection("queues").update_many(resumed, update))
+        self.link.tell(notices)
 
     @guarded
     async def limit_depth(self, name: str, max_depth: int | None) -> None:

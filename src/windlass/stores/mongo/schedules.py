@@ -12,9 +12,10 @@ from bson import ObjectId
 
 from windlass.core.schedule import Cron
 from windlass.core.status import LIVE
-from windlass.stores.contract import Created, Duplicate, Fired, Firing, Schedule, Tick
+from windlass.stores.contract import Created, Due, Duplicate, Fired, Firing, Schedule, Tick
 from windlass.stores.mongo.connection import Room, guarded
 from windlass.stores.mongo.inserting import insert
+from windlass.stores.mongo.notices import DUE
 from windlass.stores.mongo.records import present
 
 if TYPE_CHECKING:
@@ -35,15 +36,17 @@ class MongoSchedules(Room):
         """Write each by name."""
         for one in schedules:
             await self.link.collection("schedules").update_one(
-                {"_id": one.name}, _putting(one, self.link.news()), upsert=True
+                {"_id": one.name}, _putting(one, self.link.news([DUE])), upsert=True
             )
-        self.link.on_change()
+        self.link.tell([DUE])
 
     @guarded
     async def remove(self, names: Sequence[str]) -> int:
         """Forget these."""
         gone: Doc = {"_id": {"$in": list(names)}}
-        return (await self.link.surely(lambda: self.link.collection("schedules").delete_many(gone))).deleted_count
+        done = await self.link.surely(lambda: self.link.collection("schedules").delete_many(gone))
+        self.link.tell([DUE])
+        return done.deleted_count
 
     @guarded
     async def list(self) -> Sequence[Schedule]:
@@ -52,20 +55,39 @@ class MongoSchedules(Room):
         return [_schedule(row) for row in await rows.to_list()]
 
     @guarded
+    async def due(self, n: int) -> Due:
+        """What is to be fired now."""
+        now = await self.link.now()
+        later: list[Doc] = [
+            {"$match": {"paused_at": None, "next_tick": {"$gt": now}}},
+            {"$sort": {"next_tick": 1}},
+            {"$limit": 1},
+            {"$project": {"_id": 0, "next_tick": 1}},
+        ]
+        stages: list[Doc] = [
+            {"$match": {"paused_at": None, "next_tick": {"$lte": now}}},
+            {"$sort": {"next_tick": 1}},
+            {"$limit": n},
+            {"$project": {"ticks": 0}},
+            {"$unionWith": {"coll": self.link.name("schedules"), "pipeline": later}},
+        ]
+        rows = await (await self.link.collection("schedules").aggregate(stages)).to_list()
+        next_in = next((row["next_tick"] - now for row in rows if "_id" not in row), None)
+        return Due(tuple(_schedule(row) for row in rows if "_id" in row), now, next_in)
+
+    @guarded
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
         """Stop or restart firing."""
         at = {"$ifNull": ["$paused_at", "$$NOW"]} if paused else "$$REMOVE"
-        update = [{"$set": {"paused_at": at, "wake": self.link.news()}}]
+        update = [{"$set": {"paused_at": at, "wake": self.link.news([DUE])}}]
         found: Doc = {"_id": {"$in": [str(name) for name in names]}}
         await self.link.surely(lambda: self.link.collection("schedules").update_many(found, update))
-        self.link.on_change()
+        self.link.tell([DUE])
 
     @guarded
     async def fire(self, firings: Sequence[Firing]) -> Sequence[Fired]:
         """Account for ticks, one answer each."""
-        fired = [await self._fire(one) for one in firings]
-        self.link.on_change()
-        return fired
+        return [await self._fire(one) for one in firings]
 
     @guarded
     async def ticks(self, name: str) -> Sequence[Tick]:

@@ -20,7 +20,7 @@ from windlass.stores.mongo.connection import Room, guarded
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install", "0002_control")
+MIGRATIONS = ("0001_install", "0002_control", "0003_scale")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)
@@ -75,9 +75,11 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "minutes": {"minute": (["minute"], {"expireAfterSeconds": 30 * _DAY})},
     "workers": {"beat": (["beat_at"], {"expireAfterSeconds": _DAY})},
     "locks": {"expiry": (["expires_at"], {"expireAfterSeconds": _DAY})},
+    # Nothing that is not paused has the first of these.
+    "schedules": {"due": (["paused_at", "next_tick"], {})},
     "rates": {"expiry": (["until"], {"expireAfterSeconds": 0})},
 }
-PLAIN = ("queues", "schedules", "meta")
+PLAIN = ("queues", "meta")
 """collections that need no index but that of their ids"""
 _EXISTS = 48
 _LONGEST_BUILD = 3600.0

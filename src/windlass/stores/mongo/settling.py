@@ -15,9 +15,10 @@ from pymongo import UpdateMany, UpdateOne
 
 from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
-from windlass.core.transition import honour_cancel
+from windlass.core.transition import honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
 from windlass.stores.mongo.connection import AT_ONCE, BY_ID, in_parts
+from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import (
     STATUSES,
     as_ms,
@@ -47,14 +48,14 @@ _PROCESSING = Status.PROCESSING.value
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
-    """Renew what is still the worker's and say what is not."""
+    """Renew and confirm what is still the worker's, and say what is not."""
     alike: dict[int, list[str]] = defaultdict(list)
     for one in leases:
         alike[one.token].append(one.id)
-    until = [{"$set": {"lease_expires_at": {"$add": ["$$NOW", as_ms(lease)]}}}]
+    until = {"$add": ["$$NOW", as_ms(lease)]}
     for token, ids in alike.items():
         held = {"_id": {"$in": ids}, "status": _PROCESSING, "lease_token": token, "worker_id": worker_id}
-        await link.update_many(held, until)
+        await link.update_many(held, [{"$set": {"lease_expires_at": until, "confirmed": "$lease_token"}}])
     ours: Doc = {"_id": {"$in": [one.id for one in leases]}, "status": _PROCESSING, "worker_id": worker_id}
     docs = await link.jobs.find(ours, {"lease_token": 1, "cancel_requested_at": 1}).to_list()
     found = {(doc["_id"], doc["lease_token"]): "cancel_requested_at" in doc for doc in docs}
@@ -77,7 +78,7 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     """Write progress, one verdict each."""
     if not reports:
         return []
-    wake = link.news()
+    wake = link.news([CHANGED])
     writes = [
         UpdateOne(
             {"_id": one.lease.id, "status": _PROCESSING, "lease_token": one.lease.token},
@@ -94,6 +95,7 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
         for one in reports
     ]
     done = await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))
+    link.tell([CHANGED])
     if done.matched_count == len(reports):
         return [Verdict.APPLIED] * len(reports)
     docs = await link.jobs.find(
@@ -124,6 +126,7 @@ _STANDING = dict.fromkeys(
         "limit_key",
         "unique_running",
         "next_id",
+        "charged",
         # what an ending removes, if it is there
         "lease_expires_at",
         "slot",
@@ -199,13 +202,15 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
 
 
 async def _write_part(link: Link, told: Sequence[Pair], now: datetime, over: datetime | None) -> list[Pair]:
-    mark, wake = ObjectId(), link.news()
+    notices = news_of((one.to.value, doc["queue"]) for one, doc in told)
+    mark, wake = ObjectId(), link.news(notices)
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.
     writes.append(_update([told[-1]], now, mark, over, wake))
     many = [UpdateMany(*one, hint=BY_ID) for one in writes]
     done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
     link.written += done
+    link.tell(notices)
     if done == len(told):
         return list(told)
     ours = await marked(link, [doc["_id"] for _, doc in told], mark)
@@ -236,6 +241,8 @@ def _update(
     told = line(now, one.happened, one.to, token=one.token, note=one.note, mark=mark)
     more = {"attempts": -int(one.give_back), "crashes": int(one.crashed), "lease_token": int(over is not None)}
     values, looked_up = _finish(pairs, now) if one.to.finished else _requeue(one, now)
+    if over is not None and one.crashed:
+        values["charged"] = one.token
     of = [doc for _, doc in pairs]
     update = change(told, {"lease_expires_at": None, "slot": None, **values}, more=more, wake=wake, of=of)
     return found, as_pipeline(update, looked_up) if looked_up else update
@@ -269,18 +276,26 @@ def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
 
 
 async def _refuse(link: Link, one: Transition, doc: Doc) -> None:
-    note = f"late {one.to.value} of lease {one.token}, the lease is {doc['lease_token']} now: not applied"
+    """Record a late transition; where its lost lease was counted as a crash, that is taken back in the same write."""
+    if not await _record(link, one, doc, charged=doc.get("charged")):
+        await _record(link, one, doc, charged=None)  # somebody else has taken it back, or an operator forgot it
+
+
+async def _record(link: Link, one: Transition, doc: Doc, *, charged: int | None) -> bool:
+    note, acquits = refuse(one, doc["lease_token"], charged)
     told = line(doc["updated_at"], Happened.REFUSED, STATUSES[doc["status"]], token=one.token, note=note)
     # The status is the one it has when this is written: a line of history tells of that moment.
     entry = {**{name: {"$literal": value} for name, value in told.items()}, "at": "$updated_at", "status": "$status"}
     history = {"$slice": [{"$concatArrays": ["$history", [entry]]}, -HISTORY_LIMIT]}
-    await link.jobs.update_one(
-        {"_id": one.id},
+    taken_back: Doc = {"crashes": {"$subtract": ["$crashes", 1]}, "charged": "$$REMOVE"} if acquits else {}
+    done = await link.jobs.update_one(
+        {"_id": one.id, **({"charged": charged} if acquits else {})},
         [
             {"$set": {"updated_at": {"$max": ["$$NOW", "$updated_at"]}}},
-            {"$set": {"moves": {"$add": ["$moves", 1]}, "history": history}},
+            {"$set": {"moves": {"$add": ["$moves", 1]}, "history": history, **taken_back}},
         ],
     )
+    return bool(done.matched_count) or not acquits
 
 
 async def _tally(link: Link, pairs: Sequence[Pair], now: datetime) -> None:

@@ -12,6 +12,7 @@ from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
 from windlass.stores.mongo.unblocking import lines_of, unblock
@@ -53,7 +54,7 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
         {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
         {"$sort": {"run_at": 1}},
         {"$limit": n},
-        {"$project": {"moves": 1, "updated_at": 1}},
+        {"$project": {"moves": 1, "updated_at": 1, "queue": 1}},
         {"$unionWith": {"coll": link.name("jobs"), "pipeline": later}},
         *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": _lines(link, kind)}} for kind in _due_lines(link)],
     ]
@@ -94,8 +95,11 @@ def _remember(link: Link, lines: list[str]) -> None:
 async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime) -> int:
     at = latest(now, docs)
     found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": {"$in": _TIMED}, "moves": moves}
-    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at}, wake=link.news())
-    return await link.update_many(found, update)
+    notices = claimable(doc["queue"] for doc in docs)
+    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at}, wake=link.news(notices))
+    done = await link.update_many(found, update)
+    link.tell(notices)
+    return done
 
 
 async def age(link: Link, after: timedelta, to: int, n: int) -> int:
@@ -135,8 +139,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     now = await link.look()
     lost: Doc = {"status": "processing", "lease_expires_at": {"$lte": now}}
     docs = await link.jobs.find(lost, NO_HISTORY).sort("lease_expires_at", 1).limit(n).to_list()
-    jobs = [(job_of(doc), doc) for doc in docs]
-    pairs = [(decide(job, Lost()), doc) for job, doc in jobs]
+    pairs = [(decide(job_of(doc), Lost(confirmed=doc.get("confirmed") == doc["lease_token"])), doc) for doc in docs]
     written = {doc["_id"] for doc in await write(link, pairs, lost=True)}
     told = [(one, doc) for one, doc in pairs if doc["_id"] in written]
     if told:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.mongo import flows, rates
+from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import change, latest, line
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ async def _next_in_line(link: Link, by: str) -> list[Doc]:
 
 
 async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
-    fields = {"moves": 1, "updated_at": 1, "limit_n": 1}
+    fields = {"moves": 1, "updated_at": 1, "limit_n": 1, "queue": 1}
     found = link.jobs.find({"status": "blocked", "blocked_by": by}, fields)
     return await found.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
 
@@ -115,6 +116,8 @@ async def _queue(link: Link, docs: Sequence[Doc], called: str | None = None) -> 
     for moves, some in alike.items():
         told = line(latest(await link.now(), some), Happened.UNBLOCKED, Status.QUEUED)
         found: Doc = {"_id": {"$in": [doc["_id"] for doc in some]}, "status": "blocked", "moves": moves}
-        update = change(told, {"blocked_by": None, **({"called": called} if called else {})}, wake=link.news())
-        done += await link.update_many(found, update)
+        notices = claimable(doc["queue"] for doc in some)
+        values = {"blocked_by": None, **({"called": called} if called else {})}
+        done += await link.update_many(found, change(told, values, wake=link.news(notices)))
+        link.tell(notices)
     return done

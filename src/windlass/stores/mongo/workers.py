@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from windlass.stores.contract import WorkerInfo
+from windlass.stores.contract import SILENT, Peer, WorkerInfo
 from windlass.stores.mongo.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ class MongoWorkers(Room):
     """See `contract.Workers` for what each promises."""
 
     @guarded
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write how the worker is."""
+    async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
+        """Write how the worker is, and read at the same time who else is there."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         stamped = {
@@ -28,7 +29,13 @@ class MongoWorkers(Room):
             "started_at": {"$ifNull": ["$started_at", "$$NOW"]},
             "beat_at": "$$NOW",
         }
-        await self.link.collection("workers").update_one({"_id": worker.id}, [{"$set": stamped}], upsert=True)
+        workers, now = self.link.collection("workers"), await self.link.now()
+        others: Doc = {"_id": {"$ne": worker.id}, "beat_at": {"$gt": now - SILENT}}
+        _, rows = await asyncio.gather(
+            workers.update_one({"_id": worker.id}, [{"$set": stamped}], upsert=True), workers.find(others).to_list()
+        )
+        there = [info for info in [worker, *map(_worker, rows)] if not info.stopping]
+        return [Peer(info.id, info.queues) for info in sorted(there, key=lambda info: info.id)]
 
     @guarded
     async def list(self) -> Sequence[WorkerInfo]:
