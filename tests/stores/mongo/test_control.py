@@ -183,8 +183,8 @@ async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Stor
         database["windlass_jobs"].drop_index(name)
     database.drop_collection("windlass_rates")
     database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
-    assert await store.schema.pending() == ["0002_control"]
-    assert await store.schema.migrate() == ["0002_control"]
+    assert await store.schema.pending() == ["0002_control", "0003_scale"]
+    assert await store.schema.migrate() == ["0002_control", "0003_scale"]
     assert await store.schema.verify() == []
     assert (await take(store)).id == id_
 

@@ -77,7 +77,7 @@ async def test_a_standalone_server_works_by_polling_and_says_so(alone: str) -> N
         [id_] = await put(store, draft(unique="k"))
         assert await settle(store, await take(store)) is Verdict.APPLIED
         assert (await get(store, id_)).status is Status.SUCCEEDED
-        async with store.notices.subscribe(lambda: None):
+        async with store.notices.subscribe(lambda _: None):
             assert not store.notices.healthy
         client: MongoClient[dict[str, Any]] = MongoClient(alone)
         with client, client.start_session() as session, pytest.raises(TransactionRefused):
@@ -138,7 +138,7 @@ async def test_a_store_that_is_not_open_says_so() -> None:
 
 async def test_a_stream_whose_collection_is_dropped_opens_again(store: Store) -> None:
     rings: list[int] = []
-    async with store.notices.subscribe(lambda: rings.append(1)):
+    async with store.notices.subscribe(lambda _: rings.append(1)):
         await until(lambda: store.notices.healthy, "the stream")
         client: MongoClient[dict[str, Any]] = MongoClient(mongo_url())
         with client:
@@ -179,7 +179,7 @@ async def test_a_stream_that_breaks_wakes_everybody_and_opens_again(fragile: str
     await store.open()
     await other.open()
     rings: list[int] = []
-    async with store.notices.subscribe(lambda: rings.append(1)):
+    async with store.notices.subscribe(lambda _: rings.append(1)):
         await until(lambda: store.notices.healthy, "the stream")
         rings.clear()
         # The driver opens the stream again by itself after errors that it thinks will pass: those must fail as well.

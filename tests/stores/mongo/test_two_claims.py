@@ -21,7 +21,7 @@ from windlass import Limit, Windlass
 from windlass.core.job import Job
 from windlass.core.status import Status
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Store, Want
+from windlass.stores.contract import Claimed, Store, Want
 from windlass.stores.mongo.claiming import _Claim  # pyright: ignore[reportPrivateUsage]  # to hold it half way
 from windlass.stores.mongo.jobs import MongoJobs
 
@@ -61,7 +61,7 @@ class Asked:
         self.needed: Counter[str] = Counter()
         claim = MongoJobs.claim
 
-        async def watched(jobs: MongoJobs, want: Want) -> list[Job]:
+        async def watched(jobs: MongoJobs, want: Want) -> Claimed:
             self.under_way.append(want)
             self._look()
             try:

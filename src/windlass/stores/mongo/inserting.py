@@ -76,11 +76,7 @@ class Insert(NamedTuple):
     """Write one new job."""
 
     doc: Doc
-
-    @property
-    def notices(self) -> Sequence[Notice]:
-        """What it is to whoever listens."""
-        return news_of([(self.doc["status"], self.doc["queue"])])
+    notices: Sequence[Notice]
 
 
 Question: TypeAlias = Find | Update | Insert
@@ -186,19 +182,18 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
     """The ids of those that are in the store now; the others met somebody's key."""
     again = False
     docs: list[Doc] = []
+    notices: dict[str, list[Notice]] = {}
 
     async def write() -> None:
         # A key that was held at the first try may be free at the next: the job is born then, and not before.
-        nonlocal docs, again
+        nonlocal docs, notices, again
         docs = documents(drafts, max(now, await link.now()) if again else now, extra, turns)
         again = True
         # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
         sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
-        if sure:
-            sure[-1]["wake"] = link.news(_news(docs))
-        else:
-            for doc in docs:
-                doc["wake"] = link.news(_news([doc]))
+        notices = {sure[-1]["_id"]: _news(docs)} if sure else {doc["_id"]: _news([doc]) for doc in docs}
+        for doc in sure[-1:] or docs:
+            doc["wake"] = link.news(notices[doc["_id"]])
         await link.jobs.insert_many(docs, ordered=False)
 
     try:
@@ -210,8 +205,10 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
         # The same id again is the same job; any other key needs a closer look.
         keyed: set[str] = {docs[one["index"]]["_id"] for one in errors if "_id" not in one["keyPattern"]}
         docs = [doc for doc in docs if doc["_id"] not in keyed]
-    link.tell(_news(docs))
-    return {doc["_id"] for doc in docs}
+    made = {doc["_id"] for doc in docs}
+    for job_id in made & notices.keys():
+        link.tell(notices[job_id])
+    return made
 
 
 def _news(docs: Sequence[Doc]) -> list[Notice]:
@@ -288,7 +285,8 @@ def deciding(
         if depth[1] >= depth[0]:
             return Full(draft.options.queue, depth[1])
         depth[1] += 1
-    yield Insert(documents([draft], now, extra, turns)[0])
+    docs = documents([draft], now, extra, turns)
+    yield Insert(docs[0], _news(docs))
     return Created(draft.id)
 
 
