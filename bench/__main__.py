@@ -47,7 +47,8 @@ async def _measured(given: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
     async for figure in _figures(given):
         figures.append(figure)
-        shown = json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else figure
+        row = figure.row(72 if given.scale else 28)
+        shown = json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else row
         print(shown, flush=True)  # a long measurement shows as it goes on
     return figures
 

@@ -23,10 +23,15 @@ class Figure:
         return (self.least is None or self.value >= self.least) and (self.most is None or self.value <= self.most)
 
     def __str__(self) -> str:
+        return self.row(28)
+
+    def row(self, width: int) -> str:
+        """As a line of a table whose names are of this width."""
         floor = "" if self.least is None else f"  (at least {self.least:,g})"
         ceiling = "" if self.most is None else f"  (at most {self.most:,g})"
         made = "  " + ", ".join(f"{name} {value:,.4g}" for name, value in self.told.items()) if self.told else ""
-        return f"{'ok  ' if self.ok else 'MISS'} {self.name:<28} {self.value:>12,.2f} {self.unit}{floor}{ceiling}{made}"
+        verdict = "ok  " if self.ok else "MISS"
+        return f"{verdict} {self.name:<{width}} {self.value:>12,.2f} {self.unit}{floor}{ceiling}{made}"
 
 
 def median(values: list[float]) -> float:

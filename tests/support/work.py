@@ -100,7 +100,7 @@ UNION ALL SELECT 'pages', sum(coalesce(heap_blks_read + heap_blks_hit, 0) + coal
 class PostgresMeter(Meter):
     """Rows and index entries read, probes of indexes, rows written and pages looked at."""
 
-    unit = "rows, entries, probes and pages"
+    unit = "reads and writes"
     slack = 40
 
     def __init__(self, place: PostgresPlace, store: PostgresStore, db: asyncpg.Connection[asyncpg.Record]) -> None:
@@ -129,7 +129,7 @@ class PostgresMeter(Meter):
 class MongoMeter(Meter):
     """Documents and keys examined, commands and the stages of their pipelines, by the server's profiler."""
 
-    unit = "documents, keys, commands and stages"
+    unit = "examined"
     slack = 20
     _ROOM = 256 * 2**20  # what the profiler may write of one call: beyond, the oldest lines go
 
@@ -178,7 +178,7 @@ _MANY = {"MGET", "HMGET", "DEL", "UNLINK", "ZADD", "HSET", "SADD", "ZREM", "SREM
 class RedisMeter(Meter):
     """Commands, those of scripts among them, and the elements that they read or write."""
 
-    unit = "commands and elements"
+    unit = "commands"
     slack = 20
 
     def __init__(self, client: Any, namespace: str) -> None:
