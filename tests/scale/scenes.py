@@ -37,6 +37,12 @@ class Scene:
 
     name: str
     fill: Fill
+    looks: bool = False
+    """whether a call may look once at each: queues that have something for somebody"""
+
+    def most(self, few: Work, n: int, meter: Meter, growth: float) -> float:
+        """What a call that cost so much beside few may cost beside n more."""
+        return few.total * growth + meter.slack + (meter.look * n if self.looks else 0)
 
     def __str__(self) -> str:
         return self.name
@@ -131,6 +137,24 @@ async def fair_jobs(store: Store, numbers: range) -> None:
         await insert(store, [draft(RETIRED, queue=PLAIN, fair_by="user_id", user_id=f"u{n}") for n in some])
 
 
+async def retired_queues(store: Store, numbers: range) -> None:
+    for some in parts(numbers):
+        await insert(store, [draft(RETIRED, queue=f"queue {n}") for n in some])
+
+
+async def paused_queues(store: Store, numbers: range) -> None:
+    for some in parts(numbers):
+        await insert(store, [draft(HELD, queue=f"queue {n}") for n in some])
+        await store.queues.pause([f"queue {n}" for n in some])
+
+
+async def idempotency_keys(store: Store, numbers: range) -> None:
+    for some in parts(numbers):
+        made = [draft(HELD, idempotency_window=HOUR, payload=f'{{"n":{n}}}') for n in some]
+        await insert(store, made)
+        await end(store, await claim_all(store))
+
+
 async def schedules_to_come(store: Store, numbers: range) -> None:
     tick = await store.now() + HOUR
     for some in parts(numbers):
@@ -160,6 +184,9 @@ SCENES = (
     Scene("running jobs", running_jobs),
     Scene("jobs of a retired type", retired_jobs),
     Scene("fair keys", fair_jobs),
+    Scene("idempotency keys", idempotency_keys),
+    Scene("queues of a retired type", retired_queues, looks=True),
+    Scene("paused queues", paused_queues, looks=True),
     Scene("schedules to come", schedules_to_come),
 )
 

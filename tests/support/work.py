@@ -48,6 +48,8 @@ class Meter(ABC):
     unit: str
     slack: int
     """what two equal calls may differ by for reasons of the server's own: a page split, a plan made, a clock read"""
+    look: int
+    """what one look at one queue, key or job costs at most"""
 
     async def settle(self) -> None:
         """What a server does by itself after many writes, sooner or later, it does now."""
@@ -63,6 +65,7 @@ class SqliteMeter(Meter):
 
     unit = "instructions"
     slack = 400
+    look = 120
     _EVERY = 10  # instructions between two calls of the handler
 
     def __init__(self, store: SqliteStore) -> None:
@@ -102,6 +105,7 @@ class PostgresMeter(Meter):
 
     unit = "reads and writes"
     slack = 40
+    look = 10
 
     def __init__(self, place: PostgresPlace, store: PostgresStore, db: asyncpg.Connection[asyncpg.Record]) -> None:
         self._place, self._store, self._db = place, store, db
@@ -131,6 +135,7 @@ class MongoMeter(Meter):
 
     unit = "examined"
     slack = 20
+    look = 5
     _ROOM = 256 * 2**20  # what the profiler may write of one call: beyond, the oldest lines go
 
     def __init__(self, client: MongoClient[dict[str, Any]], database: str) -> None:
@@ -180,6 +185,7 @@ class RedisMeter(Meter):
 
     unit = "commands"
     slack = 20
+    look = 5
 
     def __init__(self, client: Any, namespace: str) -> None:
         self._client, self._namespace = client, namespace
