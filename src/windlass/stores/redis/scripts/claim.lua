@@ -130,7 +130,7 @@ end
 
 local levels
 do
-  -- Where there are few lines, all of them are looked at.
+  -- Where there are few lines, or some may not have been found for the index yet, all of them are looked at.
   local function levels_of_few(all)
     local next_ = 1
     return function()
@@ -272,7 +272,7 @@ do
 
   local FEW = 200
   function levels()
-    if redis.call('ZCARD', P .. 'lines') <= FEW then
+    if redis.call('ZCARD', P .. 'lines') <= FEW or not redis.call('HGET', P .. 'meta', 'indexed') then
       return levels_of_few(redis.call('ZRANGE', P .. 'lines', 0, -1))
     end
     return asked < 0 and levels_of_types() or levels_of_queues()
@@ -340,7 +340,8 @@ local function rates_let_through(key, job)
   local n, per = control_of(job)
   local rate = rates[key]
   if not rate then
-    rate = {spent = spent_of(key, per), in_line = redis.call('ZCARD', P .. 'b:rate:' .. key), booked = 0}
+    local spent, free_at = spent_of(key, per)
+    rate = {spent = spent, free_at = free_at, in_line = redis.call('ZCARD', P .. 'b:rate:' .. key), booked = 0}
     rates[key] = rate
   end
   local called = job[BLOCKED_BY] ~= ''
@@ -362,8 +363,10 @@ local function book_rates()
           redis.call('HDEL', name, at)
         end
       end
-      redis.call('HINCRBY', name, digits[math.ceil(now / part) * part], rate.booked)
+      local booked_at = math.ceil(now / part) * part
+      redis.call('HINCRBY', name, digits[booked_at], rate.booked)
       redis.call('PEXPIRE', name, rate.per + part)
+      redis.call('ZADD', P .. 'rooms', 'XX', 'LT', rate.free_at or booked_at + rate.per, 'rate:' .. key)
     end
   end
 end

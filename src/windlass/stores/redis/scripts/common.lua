@@ -11,7 +11,7 @@ local ENDED = {d = true, f = true, c = true}
 local VIEW = {s = 's', q = 'a', p = 'a', b = 'b', r = 'r', d = 'd', f = 'f', c = 'c'}
 
 local removals, additions, tallies = {}, {}, {}
-local lines, queues_behind = {}, {}
+local lines, queues_behind, endings = {}, {}, {}
 -- Lists of leases that were added to, and the earliest end among these.
 local leasing = {}
 -- What listeners are told of at the end: how many jobs were queued and where, whether something is to happen at a time,
@@ -96,7 +96,8 @@ local function named(status, queue, type_)
   local of = queue .. SEP .. type_
   local made = {
     of = of, queue = queue, type = type_, name = status .. SEP .. of, view = P .. 'v:' .. VIEW[status] .. SEP .. of,
-    leases = P .. 'leases:' .. of, ended = P .. 'ended:' .. status .. SEP .. queue, n = 0,
+    leases = P .. 'leases:' .. of, ended = P .. 'ended:' .. status .. SEP .. queue,
+    ending = P .. 'ending:' .. status, n = 0,
   }
   counted[#counted + 1] = made
   return made
@@ -157,6 +158,37 @@ local function stand_in_turn(ids, known, here)
   end
 end
 
+-- Jobs that take no part are known as well while others take turns beside them, so that no fair one that comes later is
+-- put before them. The newest are enough: those before them go first. Who has left is found out when one is asked for.
+local PLAIN_KEPT = 100
+local beside = {}
+
+local function stand_beside(turns, waiting)
+  local key = turns .. SEP
+  local list, n = gathered(additions, key)
+  for at = math.max(1, #waiting - 2 * PLAIN_KEPT + 1), #waiting do
+    n = n + 1
+    list[n] = waiting[at]
+  end
+  beside[key] = true
+end
+
+local function stand_beside_turns(ids, known)
+  local turns = turns_of(known)
+  if not additions[turns] and redis.call('EXISTS', turns) == 0 then
+    return
+  end
+  local waiting = {}
+  for at = 1, #ids do
+    local job = jobs[ids[at]]
+    if job[MORE] == '' or select(2, more_of(job)) == '' then
+      waiting[#waiting + 1] = job[RUN_AT]
+      waiting[#waiting + 1] = ids[at]
+    end
+  end
+  stand_beside(turns, waiting)
+end
+
 -- Leases that end then. `leased` names the lists that have some, by an instant before which none of a list ends.
 local function lease_all(known, ids, until_)
   add_all(known.leases, until_, ids)
@@ -194,6 +226,12 @@ local function leave_all(ids, job, to)
     queues_behind[job[BLOCKED_BY]] = true
   elseif ENDED[status] then
     remove_all(known.ended, ids)
+    for at = 1, #ids do
+      local next_ = next_of(jobs[ids[at]])
+      if next_ ~= '' then
+        remove_all(P .. 'aside:' .. next_, {ids[at]})
+      end
+    end
   end
 end
 
@@ -211,6 +249,7 @@ local function enter_all(ids, job, from)
       told_queued(job[QUEUE], #ids)
     end
     stand_in_turn(ids, job, true)
+    stand_beside_turns(ids, job)
     if job[BLOCKED_BY] ~= '' then
       tally(P .. 'called', job[BLOCKED_BY], #ids)
     end
@@ -225,6 +264,7 @@ local function enter_all(ids, job, from)
     queues_behind[job[BLOCKED_BY]] = true
   elseif ENDED[status] then
     add_all(known.ended, job[FINISHED_AT], ids)
+    endings[known] = job[FINISHED_AT]
     news.changed = true
   end
 end
@@ -304,6 +344,38 @@ local function count(key, field, by)
   end
 end
 
+local STATUSES = {'s', 'q', 'b', 'r', 'p', 'd', 'f', 'c'}
+
+-- How many jobs there are of a queue and type in each status, in the order above; the first four wait.
+local function counts_of(queue, type_)
+  local fields = {}
+  for at, status in ipairs(STATUSES) do
+    fields[at] = status .. SEP .. queue .. SEP .. type_
+  end
+  return redis.call('HMGET', COUNTS, unpack(fields))
+end
+
+-- `kinds` names the types of a queue that are counted.
+local function count_known(known)
+  local by = known.n
+  known.n = 0
+  if by == 0 then
+    return
+  end
+  local n = redis.call('HINCRBY', COUNTS, known.name, by)
+  if n == by then
+    redis.call('SADD', P .. 'kinds:' .. known.queue, known.type)
+  elseif n == 0 then
+    redis.call('HDEL', COUNTS, known.name)
+    for _, left in ipairs(counts_of(known.queue, known.type)) do
+      if left then
+        return
+      end
+    end
+    redis.call('SREM', P .. 'kinds:' .. known.queue, known.type)
+  end
+end
+
 -- Lines are found by their queue, and by their type unless the queue is paused.
 local function index_line(line)
   local queue, type_, priority = split_line(line)
@@ -355,8 +427,14 @@ local function flush()
     end
   end
   for _, known in ipairs(counted) do
-    count(COUNTS, known.name, known.n)
-    known.n = 0
+    count_known(known)
+  end
+  for key in pairs(beside) do
+    redis.call('ZREMRANGEBYRANK', key, 0, -PLAIN_KEPT - 1)
+  end
+  for known, at in pairs(endings) do
+    -- Those that end later come after the first: that one alone tells when there is something to prune.
+    redis.call('ZADD', known.ending, 'NX', at, known.queue)
   end
   for line, priority in pairs(lines) do
     if redis.call('EXISTS', P .. 'w:' .. line) == 0 then
@@ -366,16 +444,17 @@ local function flush()
     end
   end
   for by in pairs(queues_behind) do
-    if redis.call('EXISTS', P .. 'b:' .. by) == 1 then
-      redis.call('ZADD', P .. 'blocked', 0, by)
-    else
+    if redis.call('EXISTS', P .. 'b:' .. by) == 0 then
       redis.call('ZREM', P .. 'blocked', by)
+    elseif redis.call('ZADD', P .. 'blocked', 0, by) == 1 and string.sub(by, 1, 5) == 'rate:' then
+      redis.call('ZADD', P .. 'rooms', now, by) -- promote.lua says when there is room
     end
   end
   for of, first in pairs(leasing) do
     redis.call('ZADD', P .. 'leased', 'LT', first, of)
   end
   removals, additions, changed, tallies, lines, queues_behind, fronts, leasing = {}, {}, {}, {}, {}, {}, {}, {}
+  beside, endings = {}, {}
 end
 
 -- Lets all that follows be written although memory is full: Redis refuses only a script's first write.

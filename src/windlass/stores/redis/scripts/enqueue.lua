@@ -51,6 +51,10 @@ for _, group in ipairs(groups) do
     lines[line] = group.priority
     listed[#listed + 1] = {P .. 'w:' .. line, waiting}
     told_queued(group.queue, m / 2)
+    local turns = P .. 'fair:' .. group.queue .. SEP .. group.priority
+    if redis.call('EXISTS', turns) == 1 then
+      stand_beside(turns, waiting)
+    end
   else
     listed[#listed + 1] = {DUE, waiting}
     news.due = true

@@ -64,34 +64,55 @@ local function replace(draft, holder_id, holder)
   end
 end
 
+local function waiting_in(queue)
+  local n = 0
+  for _, type_ in ipairs(redis.call('SMEMBERS', P .. 'kinds:' .. queue)) do
+    local counts = counts_of(queue, type_)
+    for at = 1, 4 do
+      n = n + tonumber(counts[at] or 0)
+    end
+  end
+  return n
+end
+
 -- Largest depths of the queues that have one, and how many wait there.
 local function rooms(groups)
-  local depths, any = {}, false
+  local depths = {}
   for _, group in ipairs(groups) do
     local most = depths[group.queue] == nil and redis.call('HGET', P .. 'depths', group.queue)
     if most then
-      depths[group.queue] = {most = tonumber(most), n = 0}
-      any = true
-    end
-  end
-  if any then
-    local counts = redis.call('HGETALL', COUNTS)
-    for at = 1, #counts, 2 do
-      local queue = string.match(counts[at], '^[sqbr]' .. SEP .. '([^' .. SEP .. ']*)')
-      if queue and depths[queue] then
-        depths[queue].n = depths[queue].n + tonumber(counts[at + 1])
-      end
+      depths[group.queue] = {most = tonumber(most), n = waiting_in(group.queue)}
     end
   end
   return depths
 end
 
--- The millisecond to stand at: beside the first of all fair jobs that wait, but behind the last of the same key.
-local function turn_at(job, fair)
+-- The millisecond in which a fair job comes after the last that waits there and takes no part in turns.
+local function after_plain(turns, id)
+  local key = turns .. SEP
+  while true do
+    local last = redis.call('ZREVRANGE', key, 0, 0)[1]
+    local job = last and job_of(last)
+    if not last then
+      return 0
+    elseif job and job[STATUS] == 'q' and turns_of(job) == turns then
+      return job[RUN_AT] + (last < id and 0 or 1)
+    end
+    redis.call('ZREM', key, last)
+  end
+end
+
+-- The millisecond to stand at: beside the first of all fair jobs that wait, but behind the last of the same key, and
+-- behind all that take no part.
+local function turn_at(id, job, fair)
   local turns = turns_of(job)
   local first = redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2]
+  if not first then
+    redis.call('DEL', turns .. SEP)
+    return now
+  end
   local last = redis.call('ZREVRANGE', turns .. SEP .. fair, 0, 0, 'WITHSCORES')[2]
-  return math.max(tonumber(first or now), last and tonumber(last) + 1 or 0)
+  return math.max(tonumber(first), last and tonumber(last) + 1 or 0, after_plain(turns, id))
 end
 
 local function write(draft)
@@ -103,7 +124,7 @@ local function write(draft)
   jobs[id] = job
   local fair = job[MORE] ~= '' and select(2, more_of(job)) or ''
   if fair ~= '' and group.status == 'q' then
-    job[RUN_AT] = digits[turn_at(job, fair)]
+    job[RUN_AT] = digits[turn_at(id, job, fair)]
   end
   enter(id, job, group.status)
   if draft.listed then

@@ -4,6 +4,7 @@ if found < tonumber(ARGV[1]) then
   redis.call('HSET', P .. 'meta', 'schema', ARGV[1], 'layout', ARGV[2])
 end
 if found == 0 then
+  redis.call('HSET', P .. 'meta', 'indexed', 1)
   begin_tokens(this_server(), 1)
 end
 return found
