@@ -271,7 +271,7 @@ async def test_a_store_in_memory_is_shared_with_its_siblings_and_gone_at_the_end
 
 async def test_a_commit_of_another_process_wakes_listeners(file: SqliteStore, path: Path) -> None:
     woken: list[float] = []
-    async with file.notices.subscribe(lambda: woken.append(time.monotonic())):
+    async with file.notices.subscribe(lambda _: woken.append(time.monotonic())):
         await until(lambda: file.notices.healthy and woken, "the watcher to have looked")
         woken.clear()
         other = python(WRITER, path, 1)

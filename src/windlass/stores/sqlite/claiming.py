@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+import random
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.contract import Claimed
 from windlass.stores.sqlite.rates import Rates
 from windlass.stores.sqlite.records import APPEND, COLUMNS, as_duration_ms, job_of, line_end
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
-    from windlass.core.job import Job
     from windlass.stores.contract import Want
 
     Row = list[Any]
     Place = tuple[int, int, str]
+    Ask = Callable[[str, Place, int], list[Row]]
 
 _NAMES = [*COLUMNS.replace(" ", "").split(","), "seq"]
 _ID, _QUEUE, _STATUS, _ATTEMPTS, _UPDATED_AT, _QUEUED_AT, _WORKER_ID, _LEASE_TOKEN, _LEASE_EXPIRES_AT, _STARTED_AT = (
@@ -44,48 +46,99 @@ _PROGRESS, _WAIT_MS, _UNIQUE_KEY, _UNIQUE_RUNNING, _LIMIT_KEY, _LIMIT, _SEQ = (
 _RATE_KEY, _RATE_N, _RATE_MS, _BLOCKED_BY = (
     _NAMES.index(name) for name in ("rate_key", "rate_n", "rate_ms", "blocked_by")
 )
-_ORDER = itemgetter(_NAMES.index("priority"), _NAMES.index("run_at"), _ID)
-_LEAST = 20  # rows read at once from each of many queues
+_PRIORITY = _NAMES.index("priority")
+_ORDER = itemgetter(_PRIORITY, _NAMES.index("run_at"), _ID)
 _FIRST: Place = (-(2**63), -(2**63), "")  # before every priority, time and id
+_MOST_READ = 500  # rows read at once from one queue
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 
 
-def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> list[Job]:
-    """At most `want.n` jobs, first by priority, then time, then id."""
-    allowances = _allowances(db, sql, want)
-    types = json.dumps(sorted(want.types))
-    at_once = max(_LEAST, want.n // max(1, len(allowances)))
-    lines = [_Line(db, sql, queue, types, allowance, at_once) for queue, allowance in allowances.items()]
+class Taken(NamedTuple):
+    """The rows that a claim leased, in the order taken, and whether another claim at once may bring more."""
+
+    rows: list[Row]
+    more: bool
+
+    def leases(self) -> dict[str, int]:
+        """Their ids and tokens."""
+        return {row[_ID]: row[_LEASE_TOKEN] for row in self.rows}
+
+    def jobs(self) -> Claimed:
+        """The jobs of these rows."""
+        return Claimed(map(job_of, self.rows), more=self.more)
+
+
+def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> Taken:
+    """At most `want.n` jobs: first by priority, the queues of one priority by turns, inside a queue by time and id."""
+    lines = _lines(db, sql, want)
     taken: list[Row] = []
     gate = _Gate(db, sql, now)
-    while len(taken) < want.n and gate.blocked < _MOST_BLOCKED:
-        line = _foremost(lines)
-        if line is None:
-            break
-        row = line.pop()
-        if gate.lets_through(row):
-            line.allowance -= 1
-            taken.append(row)
+    while lines and len(taken) < want.n and not gate.full:
+        level = min(line.level for line in lines)
+        _take_turns([line for line in lines if line.level == level], want, gate, taken)
+        lines = [line for line in lines if line.waits]
     gate.close()
-    return _lease(db, sql, want, now, taken) if taken else []
+    if taken:
+        _lease(db, sql, want, now, taken)
+    return Taken(taken, more=gate.full and len(taken) < want.n)
 
 
-def _foremost(lines: list[_Line]) -> _Line | None:
-    waiting = [line for line in lines if line.waits()]
-    if len(waiting) < 2:
-        lines[:] = waiting
-        return waiting[0] if waiting else None
-    return min(waiting, key=lambda line: _ORDER(line.head()))
+def _take_turns(lines: list[_Line], want: Want, gate: _Gate, taken: list[Row]) -> None:
+    """Let queues whose first jobs are of one priority take turns, until none has another job of it."""
+    level, at = lines[0].level, random.randrange(len(lines))
+    while lines:
+        line = lines[at % len(lines)]
+        for row in line.turn(level, len(lines)):
+            if gate.lets_through(row):
+                line.allowance -= 1
+                taken.append(row)
+            if len(taken) == want.n or gate.full:
+                return
+        if line.waits and line.level == level:
+            at = (at + 1) % len(lines)
+        else:
+            at %= len(lines)
+            del lines[at]
 
 
-OPEN_QUEUES = "SELECT json_group_array(name) FROM windlass_queues WHERE paused_at IS NULL"
+# From one queue that has something to the next by the index: queues that have nothing cost nothing.
+WAITING = """
+WITH RECURSIVE lines (queue) AS (
+    SELECT min(queue) FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued'
+    UNION ALL
+    SELECT (
+        SELECT min(queue) FROM windlass_jobs INDEXED BY windlass_jobs_claim
+        WHERE status = 'queued' AND windlass_jobs.queue > lines.queue
+    ) FROM lines WHERE queue IS NOT NULL
+)
+SELECT json_group_array(json_array(queue, (
+    SELECT min(priority) FROM windlass_jobs INDEXED BY windlass_jobs_claim
+    WHERE status = 'queued' AND windlass_jobs.queue = lines.queue
+))) FROM lines WHERE queue IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM windlass_queues WHERE name = lines.queue AND paused_at IS NOT NULL)
+"""
+WAITING_OF = """
+SELECT json_group_array(json_array(value, (
+    SELECT min(priority) FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = value
+))) FROM json_each(?)
+WHERE NOT EXISTS (SELECT 1 FROM windlass_queues WHERE name = value AND paused_at IS NOT NULL)
+"""
 
 
-def _allowances(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> dict[str, int]:
-    names: list[str] = json.loads(db.execute(sql(OPEN_QUEUES)).fetchone()[0])
+def _lines(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> list[_Line]:
+    types = json.dumps(sorted(want.types))
     if want.queues is None:
-        return dict.fromkeys(names, want.n)
-    return {name: min(want.queues[name], want.n) for name in names if want.queues.get(name, 0) > 0}
+        heads = db.execute(sql(WAITING)).fetchone()[0]
+        allowances: Mapping[str, int] = {}
+    else:
+        allowances = {queue: n for queue, n in want.queues.items() if n > 0}
+        heads = db.execute(sql(WAITING_OF), (json.dumps(list(allowances)),)).fetchone()[0]
+    ask = _reader(db, sql, types)
+    return [
+        _Line(ask, queue, level, allowances.get(queue, want.n), want)
+        for queue, level in json.loads(heads)
+        if level is not None
+    ]
 
 
 # All rows come as one JSON text: sqlite3 gives up the interpreter lock at every row it steps to, and has to wait for it
@@ -100,47 +153,66 @@ SELECT json_group_array(json_array({COLUMNS}, seq)) FROM (
 """  # noqa: S608  # COLUMNS is a constant
 
 
+def _reader(db: sqlite3.Connection, sql: Callable[[str], str], types: str) -> Ask:
+    def ask(queue: str, after: Place, n: int) -> list[Row]:
+        rows: list[Row] = json.loads(db.execute(sql(CANDIDATES), (queue, *after, types, n)).fetchone()[0])
+        return rows
+
+    return ask
+
+
 class _Line:
-    """What waits in one queue, in order, read a batch at a time."""
+    """What waits in one queue, in order, read when its turn has come and in batches that grow."""
 
-    __slots__ = ("_ask", "_at_once", "_next", "_rows", "allowance")
+    __slots__ = ("_ask", "_at_once", "_ended", "_next", "_rows", "_want", "allowance", "level", "queue")
 
-    def __init__(
-        self, db: sqlite3.Connection, sql: Callable[[str], str], queue: str, types: str, allowance: int, at_once: int
-    ) -> None:
-        def ask(after: Place) -> list[Row]:
-            found = db.execute(sql(CANDIDATES), (queue, *after, types, at_once)).fetchone()[0]
-            rows: list[Row] = json.loads(found)
-            return rows
-
-        self._ask, self._at_once = ask, at_once
+    def __init__(self, ask: Ask, queue: str, level: int, allowance: int, want: Want) -> None:
+        self._ask, self.queue, self._want = ask, queue, want
+        self._rows: list[Row] = []
+        self._next = self._at_once = 0
+        self._ended = False
         self.allowance = allowance
-        self._rows: list[Row] = ask(_FIRST)
-        self._next = 0
+        self.level = level
+        """the priority of the first that waits; before anything was read, of any type"""
 
+    @property
     def waits(self) -> bool:
         """Whether a job of this queue may still be taken."""
-        if self.allowance < 1:
-            return False
-        if self._next == len(self._rows) and len(self._rows) == self._at_once:
-            self._rows, self._next = self._ask(_ORDER(self._rows[-1])), 0
-        return self._next < len(self._rows)
+        return self.allowance > 0 and not (self._ended and self._next == len(self._rows))
 
-    def head(self) -> Row:
-        """The first that waits."""
-        return self._rows[self._next]
+    def turn(self, level: int, sharers: int) -> Iterator[Row]:
+        """The rows of one turn, at most its weight of those that are let through; the others are passed over."""
+        weight = self._want.weights.get(self.queue, 1)
+        most = self.allowance - min(weight, self.allowance)
+        while self.allowance > most and self._head(sharers) == level:
+            self._next += 1
+            yield self._rows[self._next - 1]
+        self._head(sharers)
 
-    def pop(self) -> Row:
-        """The first that waits, passed over from now on."""
-        self._next += 1
-        return self._rows[self._next - 1]
+    def _head(self, sharers: int) -> int | None:
+        if self._next == len(self._rows) and not self._ended and self.allowance > 0:
+            self._read(sharers)
+        if self._next == len(self._rows):
+            return None
+        level: int = self._rows[self._next][_PRIORITY]
+        self.level = level
+        return level
+
+    def _read(self, sharers: int) -> None:
+        share = max(-(-self._want.n // sharers), self._want.weights.get(self.queue, 1))
+        self._at_once = min(max(share, 2 * self._at_once), _MOST_READ)
+        after = _ORDER(self._rows[-1]) if self._rows else _FIRST
+        self._rows, self._next = self._ask(self.queue, after, self._at_once), 0
+        self._ended = len(self._rows) < self._at_once
 
 
 RUNNING = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
 HELD = "SELECT id FROM windlass_jobs WHERE unique_key = ? AND id <> ?"
+# Who is blocked by what as the members of one JSON object: one step, however many are put aside.
 BLOCK = f"""
-UPDATE windlass_jobs SET status = 'blocked', blocked_by = ?, updated_at = ?, moves = moves + 1, history = {APPEND}
-WHERE seq = ? AND status = 'queued'
+UPDATE windlass_jobs SET status = 'blocked', blocked_by = told.value, updated_at = ?, moves = moves + 1,
+    history = {APPEND} || json_quote(told.value) || '}}'
+FROM json_each(?) AS told WHERE seq = CAST(told.key AS INTEGER) AND status = 'queued'
 """  # noqa: S608  # APPEND is a constant
 
 
@@ -149,12 +221,18 @@ class _Gate:
 
     def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> None:
         self._db, self._sql, self._now = db, sql, now
-        self.blocked = 0
+        self._blocked: dict[int, str] = {}
         self._used: dict[str, int] = {}
         self._keys: set[str] = set()
         self._rates = Rates(db, sql, now)
 
+    @property
+    def full(self) -> bool:
+        """Whether it has put aside as many as one claim does."""
+        return len(self._blocked) >= _MOST_BLOCKED
+
     def lets_through(self, row: Row) -> bool:
+        """Whether the job may run now; if not, it is put aside."""
         limit_key, running_key, rate_key = row[_LIMIT_KEY], row[_UNIQUE_RUNNING], row[_RATE_KEY]
         if limit_key is None and running_key is None and rate_key is None:
             return True
@@ -180,13 +258,14 @@ class _Gate:
         return True
 
     def close(self) -> None:
-        """Book what was let through."""
+        """Book what was let through, and write down what was put aside."""
         self._rates.book()
+        if self._blocked:
+            line = f'{line_end(Happened.BLOCKED, Status.BLOCKED)[:-1]},"note":'
+            self._db.execute(self._sql(BLOCK), (self._now, self._now, line, json.dumps(self._blocked)))
 
     def _block(self, seq: int, by: str) -> bool:
-        self.blocked += 1
-        line = line_end(Happened.BLOCKED, Status.BLOCKED, note=by)
-        self._db.execute(self._sql(BLOCK), (by, self._now, self._now, line, seq))
+        self._blocked[seq] = by
         return False
 
 
@@ -198,15 +277,16 @@ WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608  # APPEND is a constant
 
 
-def _lease(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int, taken: list[Row]) -> list[Job]:
+def _lease(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int, taken: list[Row]) -> None:
     until = now + as_duration_ms(want.lease)
     line = f'{line_end(Happened.CLAIMED, Status.PROCESSING, want.worker_id)[:-1]},"token":'
     seqs = json.dumps([row[_SEQ] for row in taken])
     db.execute(sql(LEASE), (want.worker_id, until, now, now, now, now, line, seqs))
-    return [_leased(row, want.worker_id, now, until) for row in taken]
+    for row in taken:
+        _mark_leased(row, want.worker_id, now, until)
 
 
-def _leased(row: Row, worker_id: str, now: int, until: int) -> Job:
+def _mark_leased(row: Row, worker_id: str, now: int, until: int) -> None:
     # Read and written under one write lock, so what the row is now is known without reading it again.
     row[_STATUS] = Status.PROCESSING.value
     row[_ATTEMPTS] += 1
@@ -216,7 +296,26 @@ def _leased(row: Row, worker_id: str, now: int, until: int) -> Job:
     row[_PROGRESS] = None
     row[_WAIT_MS] = None if row[_QUEUED_AT] is None else now - row[_QUEUED_AT]
     row[_UNIQUE_KEY], row[_BLOCKED_BY] = row[_UNIQUE_RUNNING], None
-    return job_of(row)
+
+
+RENEW = """
+UPDATE windlass_jobs SET lease_expires_at = ? FROM json_each(?) AS told
+WHERE id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
+"""
+STILL_HELD = f"""
+SELECT json_group_array(json_array({COLUMNS}, seq)) FROM windlass_jobs CROSS JOIN json_each(?) AS told
+WHERE id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
+"""  # noqa: S608  # COLUMNS is a constant
+
+
+def hand_over(
+    db: sqlite3.Connection, sql: Callable[[str], str], want: Want, leases: Mapping[str, int], now: int
+) -> Taken:
+    """The jobs of these leases that still are the worker's, their time renewed."""
+    told = json.dumps(leases)
+    db.execute(sql(RENEW), (now + as_duration_ms(want.lease), told, want.worker_id))
+    rows: list[Row] = json.loads(db.execute(sql(STILL_HELD), (told, want.worker_id)).fetchone()[0])
+    return Taken(rows, more=True)
 
 
 ANY = """
@@ -228,4 +327,4 @@ WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?
 def anything(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> bool:
     """Whether a claim would find something. Only reads, so an idle worker never takes the write lock."""
     types = json.dumps(sorted(want.types))
-    return any(db.execute(sql(ANY), (queue, types)).fetchone() for queue in _allowances(db, sql, want))
+    return any(db.execute(sql(ANY), (line.queue, types)).fetchone() for line in _lines(db, sql, want))

@@ -20,13 +20,20 @@ from pathlib import Path, PurePath
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable
+from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable, ValueRefused
+from windlass.stores.sqlite.news import CLOCK, NOTHING, News, Told, record
 
 T = TypeVar("T")
+U = TypeVar("U")
 Operation: TypeAlias = Callable[[sqlite3.Connection, int], T]
+Telling: TypeAlias = Callable[[T, int], News]
 Synchronous: TypeAlias = Literal["FULL", "NORMAL", "OFF"]
 MEMORY = ":memory:"
+LONG = 0.25
+"""seconds for which the file may be locked before those who wait for it count as held up"""
 _MOST_SHARED = 256
+_CLOCK_KEPT = 1000  # milliseconds after which the file's clock is written again, with whatever is written then
+_FAR = 86_400_000  # a file whose clock is ahead by more than a day was written under a wrong one: it is not followed
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "ceph", "glusterfs", "s3fs"})
 _PREFIX = "windlass_"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount's path is written
@@ -49,7 +56,7 @@ class Place:
 
 
 class Clock:
-    """The host's clock in milliseconds, held from going backwards while this process lives."""
+    """The host's clock in milliseconds, held from going backwards while this process lives, and behind no other's."""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         # One pair, replaced as a whole: several threads ask at once.
@@ -66,6 +73,11 @@ class Clock:
         self._latest = (now, monotonic)
         return int(now * 1000)
 
+    def follow(self, seen: int) -> None:
+        """Do not fall behind an instant that another process has seen, unless that is far from what this host shows."""
+        if self() < seen < int(self._read_wall() * 1000) + _FAR:
+            self._latest = (seen / 1000, self._read_monotonic())
+
 
 @lru_cache(maxsize=512)
 def named(sql: str, namespace: str) -> str:
@@ -81,7 +93,9 @@ class _Order:
     run: Operation[Any]
     answer: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
-    wake: bool
+    tell: Telling[Any] | None = None
+    then: Callable[[Any], Any] | None = None
+    first: bool = False
     result: Any = None
     error: BaseException | None = None
 
@@ -100,7 +114,10 @@ class Engine:
     def __init__(self, place: Place, clock: Callable[[], int] | None = None) -> None:
         self.place = place
         self.clock = clock or Clock()
-        self.on_change: Callable[[], None] = _nothing
+        self.on_news: Callable[[Told], None] = _nothing
+        self.held_up_at = float("-inf")
+        """when, by the monotonic clock, this writer last came out of a wait or a transaction that was long"""
+        self._clock_written = 0
         self._users = 0
         self._counting = threading.Lock()  # a store in memory is opened and closed from several threads
         self._writes: SimpleQueue[_Order | None] = SimpleQueue()
@@ -142,13 +159,26 @@ class Engine:
             await asyncio.to_thread(thread.join)
         self._threads.clear()
 
-    async def write(self, run: Operation[T], *, wake: bool = False) -> T:
-        """Run `run(connection, now)` in a transaction; returns after it is durable. `wake` tells listeners here."""
-        return await self._ask(self._writes, run, wake=wake)
+    async def write(self, run: Operation[T], *, tell: Telling[T] | None = None, first: bool = False) -> T:
+        """Run `run(connection, now)` in a transaction; returns after it is durable.
+
+        `tell(result, now)` says what others hear of it. What comes `first` goes before everything else that waits.
+        """
+        order = _Order(run, self._future(), asyncio.get_running_loop(), tell, first=first)
+        result: T = await self._ask(self._writes, order)
+        return result
+
+    async def write_then(self, run: Operation[T], then: Callable[[T], U]) -> U:
+        """The same, answered by `then(result)` after the commit: what needs only Python does not lock the file."""
+        order = _Order(run, self._future(), asyncio.get_running_loop(), then=then)
+        result: U = await self._ask(self._writes, order)
+        return result
 
     async def read(self, run: Operation[T]) -> T:
         """Run `run(connection, now)` on one snapshot."""
-        return await self._ask(self._writes if self.place.in_memory else self._reads, run, wake=False)
+        lane = self._writes if self.place.in_memory else self._reads
+        result: T = await self._ask(lane, _Order(run, self._future(), asyncio.get_running_loop()))
+        return result
 
     def connect(self) -> sqlite3.Connection:
         """A connection with windlass's settings: they belong to a connection, not to the file."""
@@ -186,54 +216,84 @@ class Engine:
         self._threads.append(thread)
         thread.start()
 
-    async def _ask(self, lane: SimpleQueue[_Order | None], run: Operation[T], *, wake: bool) -> T:
+    def _future(self) -> asyncio.Future[Any]:
         if self._users < 1:
             raise StoreError(f"the store {self.place.path} is not open: use it inside 'async with app:'")
-        loop = asyncio.get_running_loop()
-        order = _Order(run, loop.create_future(), loop, wake)
+        return asyncio.get_running_loop().create_future()
+
+    async def _ask(self, lane: SimpleQueue[_Order | None], order: _Order) -> Any:
         lane.put(order)
-        result: T = await order.answer
-        return result
+        return await order.answer
 
     def _serve_writes(self, db: sqlite3.Connection) -> None:
         while (batch := _waiting(self._writes)) is not None:
+            batch.sort(key=lambda order: not order.first)
             if not self._carried_out(db, batch) and len(batch) > 1:
                 # Nothing of it was committed. One of them is at fault: each gets a transaction of its own.
                 for order in batch:
                     self._carried_out(db, [order])
-            if any(order.wake and order.error is None for order in batch):
-                self.on_change()
             _deliver(batch)
         db.close()
 
     def _carried_out(self, db: sqlite3.Connection, batch: list[_Order]) -> bool:
         try:
-            self._transact(db, batch)
+            told = self._transact(db, batch)
         except Exception as error:  # noqa: BLE001  # whatever it is belongs to the callers; this thread must live on
             _abandon(db)
             for order in batch:
-                order.error = translate(error, self.place) if isinstance(error, sqlite3.Error) else error
+                order.error = translated(error, self.place)
             return False
         for order in batch:
             order.error = None
+            if order.then is not None:
+                order.result = order.then(order.result)
+        if told is not None:
+            self.on_news(told)
         return True
 
-    def _transact(self, db: sqlite3.Connection, batch: list[_Order]) -> None:
-        _patiently(lambda: db.execute("BEGIN IMMEDIATE"), time.monotonic() + self.place.timeout, self.place)
+    def _transact(self, db: sqlite3.Connection, batch: list[_Order]) -> Told | None:
+        asked = time.monotonic()
+        _patiently(lambda: db.execute("BEGIN IMMEDIATE"), asked + self.place.timeout, self.place)
+        began = time.monotonic()
+        if began - asked > LONG:
+            self.held_up_at = began
+        self._follow(db)
         now = self.clock()
+        news, before = NOTHING, db.total_changes
         for order in batch:
             order.result = order.run(db, now)
+            if order.tell is not None:
+                news = news.joined(order.tell(order.result, now))
+        told = self._record(db, news, now, changed=db.total_changes > before)
         db.execute("COMMIT")
+        ended = time.monotonic()
+        if ended - began > LONG:
+            self.held_up_at = ended
+        return told
+
+    def _follow(self, db: sqlite3.Connection) -> None:
+        if isinstance(self.clock, Clock) and not self.place.in_memory:
+            with suppress(sqlite3.OperationalError):  # before the first migration there is no clock to follow
+                self.clock.follow(db.execute(self.sql(CLOCK)).fetchone()[0])
+
+    def _record(self, db: sqlite3.Connection, news: News, now: int, *, changed: bool) -> Told | None:
+        if news:
+            self._clock_written = now
+            return record(db, self.sql, news, now)
+        # What changed nothing must leave no trace: a commit wakes every process on this file.
+        if changed and now - self._clock_written > _CLOCK_KEPT:
+            self._clock_written = now
+            with suppress(sqlite3.OperationalError):  # the tables may just have been removed
+                record(db, self.sql, NOTHING, now)
+        return None
 
     def _serve_reads(self, db: sqlite3.Connection) -> None:
         while (batch := _waiting(self._reads)) is not None:
             for order in batch:
                 try:
                     self._read_one(db, order)
-                except sqlite3.Error as error:
-                    order.error = translate(error, self.place)
                 except Exception as error:  # noqa: BLE001  # handed to the caller, who awaits it
-                    order.error = error
+                    order.error = translated(error, self.place)
                 _abandon(db)
             _deliver(batch)
         db.close()
@@ -248,7 +308,7 @@ class Engine:
         _patiently(once, time.monotonic() + self.place.timeout, self.place)
 
 
-def _nothing() -> None:
+def _nothing(_: Told) -> None:
     return
 
 
@@ -308,6 +368,13 @@ def _patiently(run: Callable[[], object], deadline: float, place: Place) -> None
             return
 
 
+def translated(error: Exception, place: Place) -> Exception:
+    """Whatever an operation raised, in windlass's words if it is SQLite's or the driver's."""
+    if isinstance(error, (UnicodeEncodeError, OverflowError)):
+        return ValueRefused(f"SQLite cannot keep a value: {error}")
+    return translate(error, place) if isinstance(error, sqlite3.Error) else error
+
+
 def translate(error: sqlite3.Error, place: Place) -> StoreError:
     """SQLite's error in windlass's words."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -324,6 +391,8 @@ def translate(error: sqlite3.Error, place: Place) -> StoreError:
         return StoreError(f"{place.path} is not an SQLite database, or is damaged ({said}): restore it or use another")
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(f"{place.path} could not be read or written ({said}): check the disk")
+    if code == sqlite3.SQLITE_TOOBIG or isinstance(error, sqlite3.DataError):
+        return ValueRefused(f"SQLite cannot keep a value: {said}")
     if "no such table" in said or "no such column" in said:
         return SchemaMismatch(f"{place.path} does not have windlass's tables ({said}): run 'windlass migrate'")
     return StoreError(f"SQLite refused: {said}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.sqlite.news import News, queued
 from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
 from windlass.stores.sqlite.turns import Turns
 
@@ -42,6 +43,20 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
         return [Created(draft.id) for draft in drafts]
     turns = Turns(db, sql)
     return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
+
+
+def news_of(drafts: Sequence[Draft], verdicts: Sequence[Inserted], now: int) -> News:
+    """What others hear of these."""
+    written = [draft for draft, verdict in zip(drafts, verdicts, strict=True) if isinstance(verdict, _WRITTEN)]
+    later = {
+        id(options): _status(options, now) for options in {id(one.options): one.options for one in written}.values()
+    }
+    statuses = [later[id(draft.options)] for draft in written]
+    ready = queued(one.options.queue for one, status in zip(written, statuses, strict=True) if status is Status.QUEUED)
+    return ready.joined(News(due=statuses.count(Status.SCHEDULED), changed=statuses.count(Status.BLOCKED)))
+
+
+_WRITTEN = (Created, Replaced)
 
 
 def _plain(draft: Draft) -> bool:
@@ -175,13 +190,20 @@ def _meet_holder(
     return Replaced(holder_id)
 
 
-def _tail(options: Options, now: int) -> tuple[Any, ...]:
-    run_at = now if options.run_at is None else as_ms(options.run_at)
+def _run_at(options: Options, now: int) -> int:
     if options.delay is not None:
-        run_at = now + as_duration_ms(options.delay)
-    status = Status.SCHEDULED if run_at > now else Status.QUEUED
+        return now + as_duration_ms(options.delay)
+    return now if options.run_at is None else as_ms(options.run_at)
+
+
+def _status(options: Options, now: int) -> Status:
     if options.awaits is not None:
-        status = Status.BLOCKED
+        return Status.BLOCKED
+    return Status.SCHEDULED if _run_at(options, now) > now else Status.QUEUED
+
+
+def _tail(options: Options, now: int) -> tuple[Any, ...]:
+    run_at, status = _run_at(options, now), _status(options, now)
     rate = options.rate
     return (
         options.queue,

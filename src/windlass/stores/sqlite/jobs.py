@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
 from windlass.stores.sqlite import claiming, inserting, operating, settling, sweeping
-from windlass.stores.sqlite.engine import translate
+from windlass.stores.sqlite.engine import translated
+from windlass.stores.sqlite.news import CHANGED, News, record
 from windlass.stores.sqlite.records import as_duration_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from datetime import timedelta
 
     from windlass.core.draft import Draft
-    from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
-    from windlass.stores.sqlite.engine import Engine, Operation
+    from windlass.stores.sqlite.engine import Engine, Operation, Telling
 
 
 T = TypeVar("T")
@@ -39,6 +40,29 @@ def _plain_rows(db: sqlite3.Connection) -> Generator[None, None, None]:
         db.row_factory, db.text_factory = rows, text
 
 
+class _Attempt:
+    """One claim, and what it leased: known here even if its caller did not wait for the answer."""
+
+    def __init__(self, before: _Attempt | None) -> None:
+        self._before = before
+        self.given_up = False
+        self.leases: dict[str, int] = {}
+        """ids and tokens of what it leased, and of what was in doubt before"""
+        self.left: dict[str, int] = {}
+        """what stays in doubt when it has answered: more than was asked for now"""
+
+    def take(self, db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> claiming.Taken:
+        """What an earlier attempt leased and nobody has heard of; else jobs that wait. Run by the writer."""
+        doubtful = self._before.leases if self._before is not None else {}
+        handed = dict(islice(doubtful.items(), want.n))
+        self.left = {job_id: token for job_id, token in doubtful.items() if job_id not in handed}
+        taken = claiming.hand_over(db, sql, want, handed, now) if handed else claiming.Taken([], more=False)
+        if not taken.rows and not self.given_up:
+            taken = claiming.claim(db, sql, want, now)
+        self.leases = {**doubtful, **taken.leases()}
+        return taken
+
+
 class SqliteJobs:
     """See `contract.Jobs` for what each promises."""
 
@@ -46,6 +70,7 @@ class SqliteJobs:
         self._engine = engine
         self._sql = engine.sql
         self._idle = False
+        self._doubts: dict[str, _Attempt] = {}
 
     async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
         """Write each draft or say why not."""
@@ -53,11 +78,18 @@ class SqliteJobs:
             return self.insert_now(drafts, tx)
         if not drafts:
             return []
-        return await self._engine.write(lambda db, now: inserting.insert(db, self._sql, drafts, now), wake=True)
+        return await self._engine.write(
+            lambda db, now: inserting.insert(db, self._sql, drafts, now),
+            tell=lambda verdicts, now: inserting.news_of(drafts, verdicts, now),
+        )
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         """Write inside the caller's own transaction on the same file, on the caller's thread."""
-        return self._join(tx, lambda db, now: inserting.insert(db, self._sql, drafts, now))
+        return self._join(
+            tx,
+            lambda db, now: inserting.insert(db, self._sql, drafts, now),
+            lambda verdicts, now: inserting.news_of(drafts, verdicts, now),
+        )
 
     async def complete(self, transition: Transition, tx: object) -> Verdict:
         """Write one transition inside the caller's own transaction on the same file."""
@@ -65,28 +97,34 @@ class SqliteJobs:
 
     def complete_now(self, transition: Transition, tx: object) -> Verdict:
         """The same, on the caller's thread."""
-        [verdict] = self._join(tx, lambda db, now: settling.apply(db, self._sql, [transition], now))
-        return verdict
+        applied = self._join(
+            tx,
+            lambda db, now: settling.apply(db, self._sql, [transition], now),
+            lambda applied, _: settling.news_of([transition], applied.freed),
+        )
+        return applied.verdicts[0]
 
-    def _join(self, tx: object, operation: Operation[T]) -> T:
+    def _join(self, tx: object, operation: Operation[T], tell: Telling[T]) -> T:
         db = self._joined(tx)
         try:
             with _plain_rows(db):
                 self._refuse_elsewhere(db)
-                return self._run_joined(db, operation)
+                return self._run_joined(db, operation, tell)
         except sqlite3.ProgrammingError as error:
             raise TransactionRefused(f"tx cannot be used here: {error}") from error
-        except sqlite3.Error as error:
-            raise translate(error, self._engine.place) from error
+        except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
+            raise translated(error, self._engine.place) from error
 
-    def _run_joined(self, db: sqlite3.Connection, operation: Operation[T]) -> T:
+    def _run_joined(self, db: sqlite3.Connection, operation: Operation[T], tell: Telling[T]) -> T:
         # A savepoint alone would commit when it is released; the caller's own commit must be the one that counts.
         # Where the connection commits by itself (isolation_level=None, or autocommit=True since 3.12) it is meant to.
         if not db.in_transaction and getattr(db, "autocommit", _LEGACY) == _LEGACY and db.isolation_level is not None:
             db.execute(f"BEGIN {db.isolation_level}")
         db.execute("SAVEPOINT windlass_insert")
         try:
-            result = operation(db, self._engine.clock())
+            now = self._engine.clock()
+            result = operation(db, now)
+            record(db, self._sql, tell(result, now), now)
         except BaseException:
             if db.in_transaction:  # a full disk ends the whole transaction by itself
                 db.execute("ROLLBACK TO windlass_insert")
@@ -112,23 +150,43 @@ class SqliteJobs:
             )
         return tx
 
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         """Lease at most n jobs."""
+        doubt = self._doubts.pop(want.worker_id, None)
         if want.n < 1 or not want.types:
-            return []
+            self._doubts.update({want.worker_id: doubt} if doubt else {})
+            return Claimed()
         # After an empty claim, look before taking the write lock that others need.
-        if self._idle and not await self._engine.read(lambda db, _: claiming.anything(db, self._sql, want)):
-            return []
-        jobs = await self._engine.write(lambda db, now: claiming.claim(db, self._sql, want, now))
-        self._idle = not jobs
-        return jobs
+        if (
+            self._idle
+            and not doubt
+            and not await self._engine.read(lambda db, _: claiming.anything(db, self._sql, want))
+        ):
+            return Claimed()
+        attempt = _Attempt(doubt)
+        try:
+            claimed = await self._engine.write_then(
+                lambda db, now: attempt.take(db, self._sql, want, now), claiming.Taken.jobs
+            )
+        except BaseException:
+            attempt.given_up = True
+            self._doubts[want.worker_id] = attempt
+            raise
+        if attempt.left:
+            attempt.leases = attempt.left
+            self._doubts[want.worker_id] = attempt
+        self._idle = not claimed and not claimed.more
+        return claimed
 
     async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
         """Renew leases."""
         if not leases:
             return Extended(frozenset(), frozenset())
         more = as_duration_ms(lease)
-        return await self._engine.write(lambda db, now: settling.extend(db, self._sql, worker_id, leases, now + more))
+        # Before all else that waits, above all before a rescue: after a pause of this process it comes in time.
+        return await self._engine.write(
+            lambda db, now: settling.extend(db, self._sql, worker_id, leases, now + more), first=True
+        )
 
     async def cancels(self, worker_id: str) -> frozenset[str]:
         """What this worker should stop."""
@@ -136,13 +194,19 @@ class SqliteJobs:
 
     async def report(self, reports: Sequence[Report]) -> list[Verdict]:
         """Write progress."""
-        return await self._engine.write(lambda db, now: settling.report(db, self._sql, reports, now), wake=True)
+        return await self._engine.write(
+            lambda db, now: settling.report(db, self._sql, reports, now), tell=lambda _verdicts, _now: CHANGED
+        )
 
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write transitions."""
         if not transitions:
             return []
-        return await self._engine.write(lambda db, now: settling.apply(db, self._sql, transitions, now), wake=True)
+        applied = await self._engine.write(
+            lambda db, now: settling.apply(db, self._sql, transitions, now),
+            tell=lambda applied, _: settling.news_of(transitions, applied.freed),
+        )
+        return applied.verdicts
 
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
@@ -150,7 +214,10 @@ class SqliteJobs:
         anything, due, now = found
         if not anything:
             return Promoted(0, 0, sweeping.until(due, now))
-        return await self._engine.write(lambda db, now: sweeping.promote(db, self._sql, n, now), wake=True)
+        return await self._engine.write(
+            lambda db, now: sweeping.promote(db, self._sql, n, now),
+            tell=lambda done, _: News(done.promoted + done.unblocked),
+        )
 
     async def age(self, after: timedelta, to: int, n: int) -> int:
         """Raise what has waited long."""
@@ -161,7 +228,11 @@ class SqliteJobs:
         """Hand back what was lost."""
         if not await self._engine.read(lambda db, now: sweeping.anything_lost(db, self._sql, now)):
             return []
-        return await self._engine.write(lambda db, now: sweeping.rescue(db, self._sql, n, now), wake=True)
+        handed = await self._engine.write(
+            lambda db, now: sweeping.rescue(db, self._sql, n, now),
+            tell=lambda handed, _: settling.news_of(handed.transitions, handed.freed),
+        )
+        return handed.rescued
 
     async def prune(self, retention: Retention, n: int) -> int:
         """Delete what has been kept long enough."""
@@ -169,4 +240,8 @@ class SqliteJobs:
 
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
         """Carry out operators' orders."""
-        return await self._engine.write(lambda db, now: operating.operate(db, self._sql, orders, now), wake=True)
+        carried = await self._engine.write(
+            lambda db, now: operating.operate(db, self._sql, orders, now),
+            tell=lambda carried, _: News(carried.queued, changed=1),
+        )
+        return carried.answers

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_key
 from windlass.stores.contract import Granted, Held
+from windlass.stores.sqlite.news import News
 from windlass.stores.sqlite.records import as_duration_ms, instant
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from windlass.stores.sqlite.engine import Engine
 
-HOLDER = "SELECT expires_at FROM windlass_locks WHERE name = ? AND expires_at > ?"
+HOLDER = "SELECT owner, token, expires_at FROM windlass_locks WHERE name = ? AND expires_at > ?"
 # One counter for all names, so that a lock's row can be pruned and its tokens still never fall.
 NEXT_TOKEN = """
 INSERT INTO windlass_meta (key, value) VALUES ('lock_token', 1)
@@ -22,7 +23,9 @@ ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING value
 """
 TAKE = "INSERT OR REPLACE INTO windlass_locks (name, owner, token, expires_at) VALUES (?, ?, ?, ?)"
 EXTEND = "UPDATE windlass_locks SET expires_at = ? WHERE name = ? AND token = ? AND expires_at > ?"
-RELEASE = "DELETE FROM windlass_locks WHERE name = ? AND token = ?"
+RENEW = "UPDATE windlass_locks SET expires_at = ? WHERE name = ?"
+# The row stays until somebody acquires the lock or it is pruned, so that a repeated release has the same answer.
+RELEASE = "UPDATE windlass_locks SET expires_at = min(expires_at, ?) WHERE name = ? AND token = ?"
 
 
 class SqliteLocks:
@@ -47,13 +50,18 @@ class SqliteLocks:
     async def release(self, name: str, token: int) -> bool:
         """Give it back."""
         return await self._engine.write(
-            lambda db, _: db.execute(self._sql(RELEASE), (name, token)).rowcount > 0, wake=True
+            lambda db, now: db.execute(self._sql(RELEASE), (now, name, token)).rowcount > 0,
+            tell=lambda released, _: News(changed=int(released)),
         )
 
     def _acquire(self, db: sqlite3.Connection, now: int, name: str, owner: str, ttl: int) -> Granted | Held:
         holder = db.execute(self._sql(HOLDER), (name, now)).fetchone()
         if holder is not None:
-            return Held(instant(holder[0]))
-        token: int = db.execute(self._sql(NEXT_TOKEN)).fetchone()[0]
+            held_by, token, until = holder
+            if held_by != owner:
+                return Held(instant(until))
+            db.execute(self._sql(RENEW), (now + ttl, name))
+            return Granted(token, instant(now + ttl))
+        token = db.execute(self._sql(NEXT_TOKEN)).fetchone()[0]
         db.execute(self._sql(TAKE), (name, owner, token, now + ttl))
         return Granted(token, instant(now + ttl))

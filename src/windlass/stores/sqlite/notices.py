@@ -1,7 +1,8 @@
 """Wake-ups on SQLite: at once from this process, by `PRAGMA data_version` from others.
 
-The pragma costs microseconds and changes whenever another connection commits. A thread of its own asks every few
-milliseconds while somebody listens, so a blocked event loop or a long write does not delay it.
+The pragma costs microseconds and changes whenever another connection commits; what was told is then read from the news.
+A thread of its own asks every few milliseconds while somebody listens, so a blocked event loop or a long write does not
+delay it. Writer and watcher both say how far the news have come: whoever is first tells them, once.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import asyncio
 import sqlite3
 import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from windlass.core.errors import StoreError
+from windlass.core.errors import SchemaMismatch, StoreError
+from windlass.stores.contract import ANYTHING, Notice
+from windlass.stores.sqlite.news import News, Told, read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -30,7 +33,8 @@ class SqliteNotices:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]] = []
+        self._seen: Told | None = None
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
         self._healthy = True
@@ -40,23 +44,36 @@ class SqliteNotices:
         """Whether the watcher could look at the file the last time it tried."""
         return self._healthy
 
-    async def publish(self) -> None:
-        """Wake whoever listens in this process; others see the commits themselves."""
-        self.tell()
+    async def publish(self, notice: Notice = ANYTHING) -> None:
+        """Write it down for whoever listens on this file; the draw is made anew there."""
+        await self._engine.write(_nothing, tell=lambda _result, _now: News.of(notice))
 
-    def tell(self) -> None:
-        """Wake every listener, from any thread."""
+    def learn(self, told: Told) -> None:
+        """Tell every listener what is new in this, from any thread."""
         with self._lock:
-            listeners = tuple(self._listeners)
-        for loop, wake in listeners:
-            try:
-                loop.call_soon_threadsafe(wake)
-            except RuntimeError:
-                continue  # its loop has closed; it will be removed by whoever leaves subscribe()
+            if self._seen is None:
+                notices = [ANYTHING]
+            elif told.length <= self._seen.length:
+                return  # writer or watcher came first with it
+            else:
+                notices = told.after(self._seen)
+            self._seen = told
+            self._tell(notices)
+
+    def _tell(self, notices: list[Notice]) -> None:
+        for loop, wake in self._listeners:
+            for notice in notices:
+                try:
+                    loop.call_soon_threadsafe(wake, notice)
+                except RuntimeError:
+                    break  # its loop has closed; it will be removed by whoever leaves subscribe()
 
     @asynccontextmanager
-    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+    async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
+        if self._seen is None:
+            with suppress(SchemaMismatch):  # nobody has anything to tell there yet
+                self._begin(await self._engine.read(lambda db, _: read(db, self._engine.sql)))
         listener = (asyncio.get_running_loop(), wake)
         with self._lock:
             self._listeners.append(listener)
@@ -69,6 +86,10 @@ class SqliteNotices:
                 last = not self._listeners
             if last:
                 await self.close()
+
+    def _begin(self, told: Told) -> None:
+        with self._lock:
+            self._seen = self._seen or told
 
     async def close(self) -> None:
         """Stop watching."""
@@ -108,7 +129,19 @@ class SqliteNotices:
         while not stop.is_set():
             time.sleep(INTERVAL)
             (version,) = cursor.execute("PRAGMA data_version").fetchone()
+            if version == seen:
+                continue
+            told = read(db, self._engine.sql)
+            if seen == -1:
+                self._opened()
+            seen = version
             self._healthy = True
-            if version != seen:
-                seen = version
-                self.tell()
+            self.learn(told)
+
+    def _opened(self) -> None:
+        with self._lock:
+            self._tell([ANYTHING])  # what happened while nobody watched
+
+
+def _nothing(_db: sqlite3.Connection, _now: int) -> None:
+    return

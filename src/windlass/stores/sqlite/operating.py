@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
@@ -17,15 +17,23 @@ if TYPE_CHECKING:
 FOUND = "SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id FROM windlass_jobs WHERE id = ?"
 
 
-def operate(db: sqlite3.Connection, sql: Callable[[str], str], orders: Sequence[Order], now: int) -> list[Answer]:
-    """One answer per order, in order."""
-    return [_operate_one(db, sql, order, now) for order in orders]
+class Carried(NamedTuple):
+    """One answer per order, and how many jobs were queued by them."""
+
+    answers: list[Answer]
+    queued: int
 
 
-def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, now: int) -> Answer:
+def operate(db: sqlite3.Connection, sql: Callable[[str], str], orders: Sequence[Order], now: int) -> Carried:
+    """Carry out each, in order."""
+    carried = [_operate_one(db, sql, order, now) for order in orders]
+    return Carried([answer for answer, _ in carried], sum(queued for _, queued in carried))
+
+
+def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, now: int) -> tuple[Answer, int]:
     row = db.execute(sql(FOUND), (order.id,)).fetchone()
     if row is None:
-        return Answer(Operated.MISSING)
+        return Answer(Operated.MISSING), 0
     status, unique_queued, limit_key, running_key, rate_key, next_id = row
     found = STATUSES[status]
     if order.action is Action.CANCEL:
@@ -34,14 +42,17 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
         answer = _retry(db, sql, order, found, unique_queued, now)
     else:
         answer = _delete(db, sql, order, found)
-    if answer.verdict is Operated.DONE and db.execute(sql(ANY_BLOCKED)).fetchone():
+    if answer.verdict is not Operated.DONE:
+        return answer, 0
+    queued = int(order.action is Action.RETRY)
+    if db.execute(sql(ANY_BLOCKED)).fetchone():
         # The one that went may have been next in line: those behind it must not wait for its end.
         keys = {"limit": limit_key, "unique": running_key, "rate": rate_key}
-        unblock(db, sql, [f"{kind}:{key}" for kind, key in keys.items() if key is not None], now)
+        queued += unblock(db, sql, [f"{kind}:{key}" for kind, key in keys.items() if key is not None], now)
         if next_id is not None:
             unfinished = order.action is Action.DELETE and not found.finished
-            unblock(db, sql, [f"flow:{next_id}"], now, order.id if unfinished else None)
-    return answer
+            queued += unblock(db, sql, [f"flow:{next_id}"], now, order.id if unfinished else None)
+    return answer, queued
 
 
 CANCEL = f"""
@@ -72,8 +83,8 @@ HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = ? AND id <> ?"
 RESTART = f"""
 UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, attempts = 0, crashes = 0,
     result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL, duration_ms = NULL,
-    wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = unique_queued, moves = moves + 1,
-    history = {APPEND}
+    wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, charged = NULL, unique_key = unique_queued,
+    moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 HURRY = f"""

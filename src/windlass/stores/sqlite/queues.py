@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_name
 from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.sqlite.news import News, queued
 from windlass.stores.sqlite.records import duration, maybe_instant
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ PAUSE = """
 INSERT INTO windlass_queues (name, paused_at) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_at)
 """
+_MOST_TOLD = 1000  # more workers than this are not woken by one notice
 RESUME = "UPDATE windlass_queues SET paused_at = NULL WHERE name = ?"
 LIMIT_DEPTH = """
 INSERT INTO windlass_queues (name, max_depth) VALUES (?, ?)
@@ -63,14 +65,17 @@ class SqliteQueues:
 
     async def resume(self, names: Sequence[str]) -> None:
         """Let them be claimed again."""
-        await self._engine.write(
-            lambda db, _: db.executemany(self._sql(RESUME), [(name,) for name in names]).rowcount, wake=True
-        )
+        await self._engine.write(lambda db, _: self._resume(db, names), tell=lambda news, _: news)
 
     async def limit_depth(self, name: str, max_depth: int | None) -> None:
         """Set or lift the largest depth."""
         check_name(name, "the queue")
         await self._engine.write(lambda db, _: db.execute(self._sql(LIMIT_DEPTH), (name, max_depth)).rowcount)
+
+    def _resume(self, db: sqlite3.Connection, names: Sequence[str]) -> News:
+        db.executemany(self._sql(RESUME), [(name,) for name in names])
+        depths = {name: db.execute(self._sql(DEPTH), (name, _MOST_TOLD)).fetchone()[0] for name in names}
+        return queued(name for name, depth in depths.items() for _ in range(depth))
 
     def _all(self, db: sqlite3.Connection, now: int) -> Sequence[QueueInfo]:
         return [

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.schedule import Cron
-from windlass.stores.contract import Created, Fired, Firing, Schedule, Tick
+from windlass.stores.contract import Created, Due, Fired, Firing, Schedule, Tick
 from windlass.stores.sqlite.inserting import insert
-from windlass.stores.sqlite.records import as_ms, instant, maybe_instant
+from windlass.stores.sqlite.news import DUE, News, queued
+from windlass.stores.sqlite.records import as_ms, duration, instant, maybe_instant
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,10 +31,18 @@ ON CONFLICT (name) DO UPDATE SET
 """
 REMOVE = "DELETE FROM windlass_schedules WHERE name = ?"
 FORGET_TICKS = "DELETE FROM windlass_ticks WHERE schedule = ?"
-ALL = """
-SELECT name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,
-    paused_at, declared, updated_at
-FROM windlass_schedules ORDER BY name
+_COLUMNS = (
+    "name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,"
+    " paused_at, declared, updated_at"
+)
+ALL = f"SELECT {_COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # a constant
+DUE_NOW = f"""
+SELECT {_COLUMNS} FROM windlass_schedules INDEXED BY windlass_schedules_due
+WHERE paused_at IS NULL AND next_tick <= ? ORDER BY next_tick LIMIT ?
+"""  # noqa: S608  # a constant
+NEXT_TICK = """
+SELECT min(next_tick) FROM windlass_schedules INDEXED BY windlass_schedules_due
+WHERE paused_at IS NULL AND next_tick > ?
 """
 PAUSE = "UPDATE windlass_schedules SET paused_at = CASE WHEN ? THEN coalesce(paused_at, ?) END WHERE name = ?"
 ADVANCE = """
@@ -65,28 +74,48 @@ class SqliteSchedules:
     async def put(self, schedules: Sequence[Schedule]) -> None:
         """Write each by name."""
         await self._engine.write(
-            lambda db, now: db.executemany(self._sql(PUT), [_row(one, now) for one in schedules]).rowcount, wake=True
+            lambda db, now: db.executemany(self._sql(PUT), [_row(one, now) for one in schedules]).rowcount,
+            tell=lambda _rows, _now: DUE,
         )
 
     async def remove(self, names: Sequence[str]) -> int:
         """Forget these."""
-        return await self._engine.write(lambda db, _: self._remove(db, names))
+        return await self._engine.write(
+            lambda db, _: self._remove(db, names), tell=lambda removed, _: News(due=removed)
+        )
 
     async def list(self) -> list[Schedule]:
         """Every schedule, by name."""
         rows = await self._engine.read(lambda db, _: db.execute(self._sql(ALL)).fetchall())
         return [_schedule(row) for row in rows]
 
+    async def due(self, n: int) -> Due:
+        """What is to be fired now."""
+        return await self._engine.read(lambda db, now: self._due(db, n, now))
+
+    def _due(self, db: sqlite3.Connection, n: int, now: int) -> Due:
+        rows = db.execute(self._sql(DUE_NOW), (now, n)).fetchall()
+        following: int | None = db.execute(self._sql(NEXT_TICK), (now,)).fetchone()[0]
+        next_in = None if following is None else duration(following - now)
+        return Due(tuple(_schedule(row) for row in rows), instant(now), next_in)
+
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
         """Stop or restart firing."""
         await self._engine.write(
             lambda db, now: db.executemany(self._sql(PAUSE), [(paused, now, name) for name in names]).rowcount,
-            wake=True,
+            tell=lambda _rows, _now: DUE,
         )
 
     async def fire(self, firings: Sequence[Firing]) -> Sequence[Fired]:
         """Account for ticks, one answer each."""
-        return await self._engine.write(lambda db, now: [self._fire(db, one, now) for one in firings], wake=True)
+        return await self._engine.write(
+            lambda db, now: [self._fire(db, one, now) for one in firings],
+            tell=lambda fired, _: queued(
+                one.draft.options.queue
+                for one, became in zip(firings, fired, strict=True)
+                if one.draft is not None and became is Fired.FIRED
+            ),
+        )
 
     async def ticks(self, name: str) -> Sequence[Tick]:
         """The newest accounted ticks."""

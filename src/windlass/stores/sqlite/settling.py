@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.core.transition import honour_cancel
+from windlass.core.transition import honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.sqlite.news import News
 from windlass.stores.sqlite.records import (
     APPEND,
     STATUSES,
@@ -21,12 +22,12 @@ from windlass.stores.sqlite.unblocking import free_slots
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from windlass.core.transition import Transition
 
 EXTEND = """
-UPDATE windlass_jobs SET lease_expires_at = ?
+UPDATE windlass_jobs SET lease_expires_at = ?, confirmed = lease_token
 WHERE id = ? AND status = 'processing' AND lease_token = ? AND worker_id = ?
 """
 HELD = """
@@ -80,13 +81,15 @@ def report(db: sqlite3.Connection, sql: Callable[[str], str], reports: Sequence[
 FINISH = f"""
 UPDATE windlass_jobs SET status = ?, result = ?, error = ?, finished_at = ?, updated_at = ?,
     duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?, lease_token = lease_token + ?,
-    lease_expires_at = NULL, unique_key = NULL, moves = moves + 1, history = {APPEND} || lease_token || '}}'
+    charged = CASE WHEN ? THEN lease_token ELSE charged END, lease_expires_at = NULL, unique_key = NULL,
+    moves = moves + 1, history = {APPEND} || lease_token || '}}'
 WHERE id = ? AND status = 'processing' AND lease_token = ?
 """  # noqa: S608  # APPEND is a constant
 REQUEUE = f"""
 UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at), queued_at = ?, error = coalesce(?, error),
     updated_at = ?, duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?,
-    lease_token = lease_token + ?, lease_expires_at = NULL, worker_id = NULL, moves = moves + 1,
+    lease_token = lease_token + ?, charged = CASE WHEN ? THEN lease_token ELSE charged END, lease_expires_at = NULL,
+    worker_id = NULL, moves = moves + 1,
     history = {APPEND} || lease_token || '}}'
 WHERE id = ? AND status = 'processing' AND lease_token = ?
 """  # noqa: S608  # APPEND is a constant
@@ -112,9 +115,14 @@ SELECT (
 """
 
 
-def apply(
-    db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int
-) -> list[Verdict]:
+class Applied(NamedTuple):
+    """One verdict for each transition, and how many jobs went on that had waited for them."""
+
+    verdicts: list[Verdict]
+    freed: int
+
+
+def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int) -> Applied:
     """Write every transition whose token still is its job's; one verdict each, in order."""
     again = [one.id for one in transitions if not one.to.finished]
     if again:
@@ -132,9 +140,15 @@ def apply(
         verdicts = _examine(db, sql, transitions, now)
     if ended:
         tally(db, sql, ended, now)
-    if blocked:
-        free_slots(db, sql, ended, now)
-    return verdicts
+    freed = free_slots(db, sql, ended, now) if blocked else 0
+    return Applied(verdicts, freed)
+
+
+def news_of(transitions: Iterable[Transition], freed: int) -> News:
+    """What others hear of these."""
+    again = [one for one in transitions if not one.to.finished]
+    waiting = sum(one.to is not Status.QUEUED for one in again)
+    return News(len(again) - waiting + freed, due=waiting, changed=1)
 
 
 def write(
@@ -173,6 +187,7 @@ def _finish_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  # 
         one.give_back,
         one.crashed,
         forced,
+        forced and one.crashed,
         now,
         _line(one),
         one.id,
@@ -191,6 +206,7 @@ def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  #
         one.give_back,
         one.crashed,
         forced,
+        forced and one.crashed,
         now,
         _line(one),
         one.id,
@@ -198,9 +214,11 @@ def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  #
     )
 
 
-FOUND = "SELECT id, status, lease_token FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"
+FOUND = "SELECT id, status, lease_token, charged FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"
 REFUSED = f"""
-UPDATE windlass_jobs SET moves = moves + 1, history = {APPEND} WHERE id = ?
+UPDATE windlass_jobs SET moves = moves + 1, history = {APPEND}, crashes = crashes - ?,
+    charged = CASE WHEN ? THEN NULL ELSE charged END
+WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 
@@ -208,21 +226,23 @@ def _examine(
     db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition], now: int
 ) -> list[Verdict]:
     rows = db.execute(sql(FOUND), (json.dumps([one.id for one in transitions]),)).fetchall()
-    found = {job_id: (STATUSES[status], token) for job_id, status, token in rows}
+    found = {job_id: (STATUSES[status], token, charged) for job_id, status, token, charged in rows}
     verdicts: list[Verdict] = []
     for one in transitions:
         if one.id not in found:
             verdicts.append(Verdict.MISSING)
             continue
-        status, token = found[one.id]
+        status, token, charged = found[one.id]
         # Only the holder of a token can end its attempt, so the same token on a job that has moved on means that
         # this very ending was written before, by a call whose answer was lost.
         if token == one.token and status is not Status.PROCESSING:
             verdicts.append(Verdict.APPLIED)
             continue
-        note = f"late {one.to.value} of lease {one.token}, the lease is {token} now: not applied"
-        line = line_end(Happened.REFUSED, status, token=one.token, note=note)
-        db.execute(sql(REFUSED), (now, line, one.id))
+        refusal = refuse(one, token, charged)
+        line = line_end(Happened.REFUSED, status, token=one.token, note=refusal.note)
+        db.execute(sql(REFUSED), (now, line, refusal.acquits, refusal.acquits, one.id))
+        if refusal.acquits:
+            found[one.id] = (status, token, None)
         verdicts.append(Verdict.STALE)
     return verdicts
 

@@ -78,7 +78,7 @@ class SqliteStore:
         """Open the file and bring its schema up to date, unless told not to."""
         self._warnings = check_sqlite()
         self._engine.start()
-        self._engine.on_change = self.notices.tell
+        self._engine.on_news = self.notices.learn
         try:
             if migrate:
                 await self.schema.migrate()

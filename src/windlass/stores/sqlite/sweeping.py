@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.outcome import Lost
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
     from datetime import timedelta
+
+    from windlass.core.transition import Transition
 
 NEXT_DUE = "SELECT min(run_at) FROM windlass_jobs WHERE status IN ('scheduled', 'retrying')"
 
@@ -87,7 +89,7 @@ def age(db: sqlite3.Connection, sql: Callable[[str], str], before: int, to: int,
 
 ANY_LOST = "SELECT 1 FROM windlass_jobs WHERE status = 'processing' AND lease_expires_at <= ? LIMIT 1"
 LOST = f"""
-SELECT {COLUMNS} FROM windlass_jobs WHERE status = 'processing' AND lease_expires_at <= ?
+SELECT {COLUMNS}, confirmed FROM windlass_jobs WHERE status = 'processing' AND lease_expires_at <= ?
 ORDER BY lease_expires_at LIMIT ?
 """  # noqa: S608  # COLUMNS is a constant
 
@@ -97,16 +99,26 @@ def anything_lost(db: sqlite3.Connection, sql: Callable[[str], str], now: int) -
     return db.execute(sql(ANY_LOST), (now,)).fetchone() is not None
 
 
-def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> list[Rescued]:
+class Handed(NamedTuple):
+    """What was lost and became of it, the transitions, and how many jobs went on that had waited for them."""
+
+    rescued: list[Rescued]
+    transitions: list[Transition]
+    freed: int
+
+
+def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> Handed:
     """Hand back what was lost. Expiry is read under the same write lock that the change is made under."""
-    jobs = [job_of(row) for row in db.execute(sql(LOST), (now, n)).fetchall()]
-    decided = [(job, decide(job, Lost())) for job in jobs]
+    rows = [(job_of(row), row[-1]) for row in db.execute(sql(LOST), (now, n)).fetchall()]
+    jobs = [job for job, _ in rows]
+    decided = [(job, decide(job, Lost(confirmed=confirmed == job.lease_token))) for job, confirmed in rows]
     told = [(job, one if job.cancel_requested_at is None else honour_cancel(one)) for job, one in decided]
     write(db, sql, [one for _, one in told], now, forced=True)
     ids = [job.id for job in jobs]
     tally(db, sql, ids, now)
-    free_slots(db, sql, ids, now)
-    return [Rescued(job.id, job.worker_id, one.to) for job, one in told]
+    freed = free_slots(db, sql, ids, now)
+    rescued = [Rescued(job.id, job.worker_id, one.to) for job, one in told]
+    return Handed(rescued, [one for _, one in told], freed)
 
 
 PRUNE = """

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from windlass.stores.contract import WorkerInfo
-from windlass.stores.sqlite.records import instant
+from windlass.stores.contract import SILENT, Peer, WorkerInfo
+from windlass.stores.sqlite.records import as_duration_ms, instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,10 @@ INSERT INTO windlass_workers (id, described, started_at, beat_at) VALUES (?, ?, 
 ON CONFLICT (id) DO UPDATE SET described = excluded.described, beat_at = excluded.beat_at
 """
 ALL = "SELECT described, started_at, beat_at FROM windlass_workers ORDER BY id"
+PEERS = """
+SELECT id, json_extract(described, '$.queues') FROM windlass_workers
+WHERE beat_at > ? AND NOT json_extract(described, '$.stopping') ORDER BY id
+"""
 FORGET = "DELETE FROM windlass_workers WHERE id = ?"
 
 
@@ -29,12 +33,15 @@ class SqliteWorkers:
         self._engine = engine
         self._sql = engine.sql
 
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write how the worker is."""
+    async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
+        """Write how the worker is, and look who else is there."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         text = json.dumps(told)
         await self._engine.write(lambda db, now: db.execute(self._sql(BEAT), (worker.id, text, now, now)).rowcount)
+        silent = as_duration_ms(SILENT)
+        rows = await self._engine.read(lambda db, now: db.execute(self._sql(PEERS), (now - silent,)).fetchall())
+        return [Peer(peer, tuple(json.loads(queues))) for peer, queues in rows]
 
     async def list(self) -> list[WorkerInfo]:
         """Every worker, by id."""

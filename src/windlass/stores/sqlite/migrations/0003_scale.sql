@@ -1,0 +1,33 @@
+-- The token of the last lease that an extension renewed, and of the one whose loss was counted as a crash.
+ALTER TABLE windlass_jobs ADD COLUMN confirmed INTEGER;
+ALTER TABLE windlass_jobs ADD COLUMN charged INTEGER;
+-- The instant that no job with a fair key which comes later may stand before, while this one is queued.
+ALTER TABLE windlass_jobs ADD COLUMN floor INTEGER;
+CREATE INDEX windlass_jobs_floor ON windlass_jobs (queue, priority, floor) WHERE status = 'queued' AND floor IS NOT NULL;
+
+-- What was finished first, by ending and queue: what retention lets go of.
+CREATE INDEX windlass_jobs_finished ON windlass_jobs (status, queue, finished_at) WHERE finished_at IS NOT NULL;
+-- How deep a queue is, beside what is queued; a job that is claimed at once never enters it.
+CREATE INDEX windlass_jobs_depth ON windlass_jobs (queue) WHERE status IN ('scheduled', 'retrying', 'blocked');
+
+CREATE INDEX windlass_schedules_due ON windlass_schedules (next_tick) WHERE paused_at IS NULL;
+
+-- When to look again at the line of a rate that jobs are blocked by.
+CREATE TABLE windlass_calls (key TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX windlass_calls_at ON windlass_calls (at);
+
+-- One row: the highest clock seen here, and what was told so far. Everything in it only grows, but the queue, the hop and
+-- since which telling the queue has been the same.
+CREATE TABLE windlass_news (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    clock INTEGER NOT NULL,
+    told INTEGER NOT NULL,
+    claimable INTEGER NOT NULL,
+    queue TEXT,
+    since INTEGER NOT NULL,
+    hop INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    anything INTEGER NOT NULL
+);
+INSERT INTO windlass_news VALUES (1, 0, 0, 0, NULL, 0, 0, 0, 0, 0);

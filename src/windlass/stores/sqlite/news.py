@@ -1,0 +1,127 @@
+"""News: what a transaction has to tell, kept as counters in one row of the file, and the notices made of them.
+
+The counters only grow, so whoever missed some of them knows what he missed as a whole: the difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from windlass.stores.contract import ANYTHING, About, Notice
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+
+
+class News(NamedTuple):
+    """What happened, as far as others may have to do something about it."""
+
+    claimable: int = 0
+    """how many jobs were queued"""
+    queue: str | None = None
+    """where; None is several queues"""
+    due: int = 0
+    changed: int = 0
+    anything: int = 0
+    hop: int = 0
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def joined(self, other: News) -> News:
+        """Both."""
+        if not self:
+            return other
+        if not other:
+            return self
+        queues = {news.queue for news in (self, other) if news.claimable}
+        return News(
+            self.claimable + other.claimable,
+            queues.pop() if len(queues) == 1 else None,
+            self.due + other.due,
+            self.changed + other.changed,
+            self.anything + other.anything,
+            max(self.hop, other.hop),
+        )
+
+    @staticmethod
+    def of(notice: Notice) -> News:
+        """What somebody wants told."""
+        if notice.about is About.CLAIMABLE:
+            return News(notice.n, notice.queue, hop=notice.hop)
+        if notice.about is About.DUE:
+            return News(due=notice.n)
+        return News(changed=notice.n) if notice.about is About.CHANGED else News(anything=1)
+
+
+NOTHING = News()
+CHANGED = News(changed=1)
+DUE = News(due=1)
+
+
+def queued(queues: Iterable[str]) -> News:
+    """Jobs were queued in these queues, one for each that is named."""
+    named = list(queues)
+    return News(len(named), named[0] if len(set(named)) == 1 else None) if named else NOTHING
+
+
+class Told(NamedTuple):
+    """Everything that was ever told, as the file has it."""
+
+    told: int
+    claimable: int
+    queue: str | None
+    since: int
+    """the telling of claimable jobs from which on all were of this queue"""
+    hop: int
+    due: int
+    changed: int
+    anything: int
+
+    @property
+    def length(self) -> int:
+        """Grows with everything that is told."""
+        return self.claimable + self.due + self.changed + self.anything
+
+    def after(self, seen: Told) -> list[Notice]:
+        """The notices for one who has seen less."""
+        if self.anything > seen.anything:
+            return [ANYTHING]
+        notices: list[Notice] = []
+        if self.claimable > seen.claimable:
+            queue = self.queue if self.since <= seen.told + 1 else None
+            # How many there were before is the same number for everyone who hears of these, and each goes on from it:
+            # who hears of two tellings at once draws as those do who hear of one after the other.
+            draw = seen.claimable & 0xFFFFFF
+            notices.append(Notice(About.CLAIMABLE, queue, self.claimable - seen.claimable, draw, self.hop))
+        if self.due > seen.due:
+            notices.append(Notice(About.DUE, n=self.due - seen.due))
+        if self.changed > seen.changed:
+            notices.append(Notice(About.CHANGED, n=self.changed - seen.changed))
+        return notices
+
+
+_TOLD = "told, claimable, queue, since, hop, due, changed, anything"
+READ = f"SELECT {_TOLD} FROM windlass_news"  # noqa: S608  # a constant
+CLOCK = "SELECT clock FROM windlass_news"
+# Two tellings of several queues are never the same queue: nothing is known of either.
+RECORD = f"""
+UPDATE windlass_news SET clock = max(clock, :now), told = told + (:claimable > 0), claimable = claimable + :claimable,
+    since = CASE WHEN :claimable = 0 OR queue = :queue THEN since ELSE told + 1 END,
+    queue = CASE WHEN :claimable = 0 THEN queue ELSE :queue END,
+    hop = CASE WHEN :claimable = 0 THEN hop ELSE :hop END,
+    due = due + :due, changed = changed + :changed, anything = anything + :anything
+RETURNING {_TOLD}
+"""  # noqa: S608  # a constant
+
+
+def read(db: sqlite3.Connection, sql: Callable[[str], str]) -> Told:
+    """What was told until now."""
+    return Told(*db.execute(sql(READ)).fetchone())
+
+
+def record(db: sqlite3.Connection, sql: Callable[[str], str], news: News, now: int) -> Told:
+    """Write down the news in the transaction that made them, and the clock."""
+    values: dict[str, Any] = {"now": now, **news._asdict()}
+    return Told(*db.execute(sql(RECORD), values).fetchone())
