@@ -308,7 +308,7 @@ class Worker:
 
     # Wake-ups and limits.
 
-    def _noticed(self) -> None:
+    def _noticed(self, *_: object) -> None:
         self._claiming.wake.set()
         self._promoting.wake.set()
         self._scheduling.wake.set()
