@@ -58,6 +58,7 @@ class Case:
     jobs: dict[str, Job] = field(default_factory=dict[str, Job])
     histories: dict[str, list[Entry]] = field(default_factory=dict[str, list[Entry]])
     shown: dict[tuple[str, Status], int] | None = None
+    one_file: bool = False
 
     def line(self, what: What, when: float, **members: object) -> None:
         told = Line(what=what, at=BASE + when, wall=at(when).timestamp())
@@ -96,7 +97,7 @@ class Case:
         self.enqueue(name)
         self.run(name, 1, 3.5)
         self.run(name, 2.5, 4, token=3, pid=2)
-        self.jobs[name] = job(name, lease_token=3, crashes=1, result_json="3")
+        self.jobs[name] = job(name, lease_token=3, result_json="3")
         self.tell(name, Happened.ENQUEUED, Status.QUEUED, 0, None)
         self.tell(name, Happened.CLAIMED, Status.PROCESSING, 1)
         self.tell(name, Happened.LOST, Status.QUEUED, 2.4)
@@ -115,6 +116,7 @@ class Case:
                 histories=self.histories,
                 shown=self.shown,
                 pace=Pace(lease=1.0),
+                one_file=self.one_file,
             )
         )
 
@@ -186,6 +188,19 @@ def ended_after_loss(case: Case) -> None:
 
 def spent(case: Case) -> None:
     case.jobs["a"] = case.jobs["a"]._replace(attempts=2)
+
+
+def failed_unbegun(case: Case) -> None:
+    case.enqueue("f")
+    case.jobs["f"] = job("f", Status.FAILED, attempts=0, crashes=1, max_crashes=1)
+    case.tell("f", Happened.ENQUEUED, Status.QUEUED, 0, None)
+    case.tell("f", Happened.CLAIMED, Status.PROCESSING, 1)
+    case.tell("f", Happened.FAILED, Status.FAILED, 2)
+
+
+def crash_of_the_living(case: Case) -> None:
+    case.robbed("r", stalled=True)
+    case.jobs["r"] = case.jobs["r"]._replace(crashes=1)
 
 
 def revived(case: Case) -> None:
@@ -270,6 +285,9 @@ PLANTED: list[tuple[Callable[[Case], None], str, str]] = [
     (late_accepted, "late_accepted", "result of token 1 was accepted under token 3"),
     (ended_after_loss, "late_accepted", "after it was lost"),
     (spent, "spent", "id-a"),
+    (failed_unbegun, "failed_unbegun", "id-f"),
+    (failed_unbegun, "crashes_of_the_living", "id-f"),
+    (crash_of_the_living, "crashes_of_the_living", "1 crashes are counted, 0 were"),
     (revived, "violations", "I1 id-a was revived"),
     (changed_after_its_end, "violations", "I1 id-a"),
     (lease_of_an_ended_job, "violations", "I2"),
@@ -288,7 +306,7 @@ PLANTED: list[tuple[Callable[[Case], None], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plant", "figure", "told"), PLANTED, ids=[one[0].__name__ for one in PLANTED])
+@pytest.mark.parametrize(("plant", "figure", "told"), PLANTED, ids=[f"{one[0].__name__}-{one[1]}" for one in PLANTED])
 def test_what_is_planted_is_found(plant: Callable[[Case], None], figure: str, told: str) -> None:
     case = Case()
     for name in ("a", "b", "c"):
@@ -326,6 +344,66 @@ def test_a_key_is_not_held_by_what_a_frozen_process_goes_on_with() -> None:
     case.lines = [replace(line, key="k") if line.what is What.INVOKED else line for line in case.lines]
     case.lines = [replace(line, at=line.at + 5) if line.name == "next" else line for line in case.lines]
     assert not case.report().broken, case.report().told()
+
+
+def test_the_crash_of_a_worker_that_was_killed_is_counted_rightly() -> None:
+    case = Case()
+    crash_of_the_living(case)
+    case.line(What.FAULT, 1.25, name="kill", pid=1)
+    assert not case.report().broken, case.report().told()
+
+
+def test_the_crash_of_a_process_that_a_job_had_alone_is_its_own() -> None:
+    case = Case()
+    case.clean("a")
+    case.jobs["a"] = case.jobs["a"]._replace(crashes=1)
+    assert case.report().crashes_of_the_living
+    end = case.histories["id-a"].pop()
+    case.tell("a", Happened.CRASHED, Status.RETRYING, 1.5)
+    case.tell("a", Happened.PROMOTED, Status.QUEUED, 1.6, None)
+    case.tell("a", Happened.CLAIMED, Status.PROCESSING, 1.7, 2)
+    case.tell("a", Happened.SUCCEEDED, Status.SUCCEEDED, 2, 2)
+    case.jobs["a"] = case.jobs["a"]._replace(lease_token=2, result_json="2")
+    assert end.token == 1
+    assert not case.report().broken, case.report().told()
+
+
+def blocked_while_another_stood_still(*, type_: str = "block") -> Case:
+    """The job of a blocked loop was lost and taken by another while a third process stood still."""
+    case = Case(one_file=True)
+    case.robbed("r", stalled=False)
+    case.jobs["r"] = case.jobs["r"]._replace(type=type_)
+    case.line(What.STALLED, 2.35, pid=9, seconds=1.3)
+    return case
+
+
+def test_on_one_file_a_process_that_stands_still_may_have_kept_all_others_from_writing() -> None:
+    case = blocked_while_another_stood_still()
+    assert not case.report().broken, case.report().told()
+
+
+def test_a_file_that_was_written_to_meanwhile_was_not_held() -> None:
+    case = blocked_while_another_stood_still()
+    case.clean("other", 1.4, 1.8)
+    case.tell("other", Happened.REFUSED, Status.SUCCEEDED, 2.2)
+    assert "id-r" in case.report().dup_in_lease[0]
+
+
+def test_a_held_file_excuses_nobody_who_could_have_stopped_and_no_other_store() -> None:
+    assert blocked_while_another_stood_still(type_="work").report().dup_in_lease
+    case = blocked_while_another_stood_still()
+    case.one_file = False
+    assert case.report().dup_in_lease
+
+
+def test_a_run_that_is_gone_without_a_word_was_there_until_it_last_acted() -> None:
+    for acted, beside in ((2.0, False), (3.0, True)):
+        case = Case()
+        case.robbed("r", stalled=False)
+        case.lines = [line for line in case.lines if not (line.what is What.ENDED and line.token == 1)]
+        for when in (1.5, acted):
+            case.line(What.ACTED, when, job="id-r", token=1, pid=1)
+        assert bool(case.report().dup_in_lease) is beside
 
 
 def test_recovery_is_counted_from_the_kill_to_the_next_begin() -> None:

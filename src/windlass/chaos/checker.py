@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from windlass import Entry, Happened, Job, Status
 from windlass.chaos import invariants
@@ -19,6 +20,7 @@ from windlass.chaos.report import Report
 FOR_EVER = float("inf")
 _BEFORE = 1.0  # seconds before a lease in which a stall may have kept it from being extended
 _AWAKE = 0.1  # seconds of work that a process cannot have done without looking at its leases
+_UNSTOPPABLE = frozenset({"block", "hold_gil"})  # types whose handlers no worker can stop once they run
 
 
 @dataclass(slots=True)
@@ -31,6 +33,8 @@ class Run:
     begun: float
     begun_wall: float
     left: float = FOR_EVER
+    acted: float | None = None
+    """when it was last seen at work, if it tells of that: one that is gone without a word was there until then"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,8 @@ class Evidence:
     """seconds by which stamps may lie in each other where keys and limits are recounted over time"""
     operators: bool = False
     """whether somebody retried jobs by hand: else nobody may"""
+    one_file: bool = False
+    """whether a process that stands still while it writes keeps all others from writing: one file, one writer"""
 
     @cached_property
     def by_id(self) -> dict[str, Job]:
@@ -64,7 +70,16 @@ class Evidence:
     @cached_property
     def runs(self) -> dict[str, list[Run]]:
         """The runs of each job, in the order of their beginning."""
-        return Runs(self.lines).of
+        found = Runs(self.lines).of
+        for run in (run for runs in found.values() for run in runs):
+            if run.left == FOR_EVER and run.acted is not None:
+                run.left = run.acted
+        return found
+
+    @cached_property
+    def written(self) -> list[float]:
+        """When the store wrote of a move, in order, by the wall clock."""
+        return sorted(one.at.timestamp() for history in self.histories.values() for one in history)
 
     def of(self, *what: What) -> list[Line]:
         """The lines of these kinds."""
@@ -102,6 +117,8 @@ def check(evidence: Evidence) -> Report:
         begun_late=tuple(_begun_late(evidence)),
         late_accepted=tuple(_late(evidence)),
         spent=tuple(_spent(evidence)),
+        failed_unbegun=tuple(_failed_unbegun(evidence)),
+        crashes_of_the_living=tuple(_crashes_of_the_living(evidence)),
         violations=tuple(_violations(evidence)),
         dup_total=sum(_again(evidence.histories.get(job, ()), runs) for job, runs in evidence.runs.items()),
         late_refused=sum(one.happened is Happened.REFUSED for some in evidence.histories.values() for one in some),
@@ -139,6 +156,8 @@ class Runs:
         if line.what is What.BEGUN:
             self._open[key] = Run(*key, line.at, line.wall)
             self.of[line.job].append(self._open[key])
+        elif line.what is What.ACTED and key in self._open:
+            self._open[key].acted = line.at
         elif line.what in (What.ENDED, What.STOPPED) and key in self._open:
             self._open.pop(key).left = line.at
 
@@ -168,7 +187,8 @@ def _doubled(evidence: Evidence) -> Iterator[str]:
     """Runs that no rule allows: one token twice, or begun while an earlier run went on whose lease was not over.
 
     It was over only if the store recorded it as lost, a whole lease had passed since its claim, and its process or its
-    store had been kept from work: a worker that can work gives a job up before its lease ends.
+    store had been kept from work: a worker that can work gives a job up before its lease ends. Where all write to one
+    file, another process that stood still while it wrote will do, too, for a run that its worker had no way to stop.
     """
     for job, runs in evidence.runs.items():
         for earlier, later in combinations(sorted(runs, key=lambda run: (run.token, run.begun)), 2):
@@ -218,7 +238,27 @@ def _was_over(evidence: Evidence, earlier: Run, later: Run) -> bool:
     if not lost or (first is not None and later.begun_wall - first.at.timestamp() < evidence.pace.lease - CLOCKS):
         return False
     since = later.begun - evidence.pace.lease - _BEFORE
-    return hindered(evidence.lines, earlier.pid, since, later.begun) >= evidence.pace.lease / 10
+    if hindered(evidence.lines, earlier.pid, since, later.begun) >= evidence.pace.lease / 10:
+        return True
+    job = evidence.by_id.get(earlier.job)
+    unstoppable = job is not None and job.type in _UNSTOPPABLE
+    return unstoppable and file_held(evidence, since, later.begun) >= evidence.pace.lease / 2
+
+
+def file_held(evidence: Evidence, since: float, until: float) -> float:
+    """The longest part of this time in which some process stood still and nothing at all was written to the one file.
+
+    Nobody can tell from outside who held the file; but one that others wrote to meanwhile was not held.
+    """
+    longest = 0.0
+    for line in evidence.of(What.STALLED) if evidence.one_file else ():
+        offset = line.wall - line.at
+        low, high = max(since, line.at - (line.seconds or 0)), min(until, line.at)
+        first = bisect_right(evidence.written, low + offset)
+        inside = evidence.written[first : bisect_left(evidence.written, high + offset)]
+        marks = [low, *(at - offset for at in inside), high]
+        longest = max(longest, *(after - before for before, after in pairwise(marks)))
+    return longest
 
 
 def hindered(lines: Sequence[Line], pid: int, since: float, until: float, *, alone: bool = False) -> float:
@@ -263,6 +303,30 @@ def _spent(evidence: Evidence) -> Iterator[str]:
             counted = sum(one.happened in own for one in history) + (job.status is Status.PROCESSING)
             if job.attempts > counted:
                 yield f"{job.id}: {job.attempts} attempts, {counted} of them its own"
+
+
+def _failed_unbegun(evidence: Evidence) -> Iterator[str]:
+    """No job may fail for what its handler or its process did where neither ever began."""
+    for job in evidence.jobs:
+        if job.status is Status.FAILED and not evidence.runs.get(job.id):
+            yield f"{job.id}: failed after {job.crashes} crashes, and never began: {job.error}"
+
+
+def _crashes_of_the_living(evidence: Evidence) -> Iterator[str]:
+    """Crashes that are counted in the end, beyond those of workers that died and of processes that jobs had alone.
+
+    One that stood still and goes on is alive: the late end of its attempt clears the job of the crash.
+    """
+    dead = {line.pid for line in evidence.lines if is_death(line) and line.note != "0"}
+    for job in evidence.jobs:
+        history = evidence.histories.get(job.id, ())
+        if not job.crashes or not history or history[0].number != 1:
+            continue
+        holders = {one.token: _pid(one.actor) for one in history if one.happened is Happened.CLAIMED}
+        own = sum(one.happened is Happened.CRASHED for one in history)
+        died = sum(one.happened in (Happened.LOST, Happened.FAILED) and holders.get(one.token) in dead for one in history)
+        if job.crashes > own + died:
+            yield f"{job.id}: {job.crashes} crashes are counted, {own + died} were: {job.error}"
 
 
 def _again(history: Sequence[Entry], runs: Sequence[Run]) -> int:

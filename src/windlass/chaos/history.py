@@ -26,6 +26,8 @@ class What(StrEnum):
     UNKNOWN = "enqueue.unknown"
     """the enqueue raised: the job may exist or not"""
     BEGUN = "exec.begin"
+    ACTED = "exec.act"
+    """a handler that may be ended without a word is still at it"""
     ENDED = "exec.end"
     STOPPED = "exec.stopped"
     """the handler was cancelled, or raised on purpose"""

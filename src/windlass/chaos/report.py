@@ -35,6 +35,8 @@ class Report:
     begun_late: tuple[str, ...] = _zero("begun after the loss of its lease was recorded")
     late_accepted: tuple[str, ...] = _zero("a result accepted of an attempt that had lost its lease")
     spent: tuple[str, ...] = _zero("attempts counted that no handler failed")
+    failed_unbegun: tuple[str, ...] = _zero("failed, and never begun")
+    crashes_of_the_living: tuple[str, ...] = _zero("crashes counted in the end to workers that did not die")
     violations: tuple[str, ...] = _zero("invariants that do not hold")
     dup_total: int = 0
     """runs beyond the first that no retry asked for: at least once is the promise"""

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from windlass import Job, StoreError, Windlass
 from windlass.chaos.checker import Evidence, Run, Runs, check
@@ -330,6 +331,7 @@ class Trial:
             histories=histories,
             shown={(one.queue, one.status): one.count.n for one in stats.counts if one.count.exact},
             pace=self.pace,
+            one_file=urlsplit(self.place.url).scheme == "sqlite",
         )
 
     async def judged(self) -> Report:

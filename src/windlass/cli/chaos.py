@@ -145,6 +145,8 @@ _COLUMNS = (
     ("begun late", "begun_late"),
     ("late accepted", "late_accepted"),
     ("spent", "spent"),
+    ("failed unbegun", "failed_unbegun"),
+    ("crashes of the living", "crashes_of_the_living"),
     ("violated", "violations"),
     ("late refused", "late_refused"),
     ("run again", "dup_total"),
