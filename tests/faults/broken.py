@@ -25,6 +25,7 @@ from windlass.core.transition import Transition
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import (
     Action,
+    Claimed,
     Created,
     Duplicate,
     Extended,
@@ -107,9 +108,9 @@ class ClaimsOnNoticeOnly(Jobs):
         super().__init__(store)
         self.told = 3
 
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         self.told -= 1
-        return await self.real.claim(want) if self.told >= 0 else []
+        return await self.real.claim(want) if self.told >= 0 else Claimed()
 
 
 class LooksThenInserts(Jobs):
@@ -138,7 +139,7 @@ class CountsThenClaims(Jobs):
         bare = [one._replace(limit_key=None, limit=None, options=replace(one.options, limit=None)) for one in drafts]
         return await self.real.insert(bare, tx)
 
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         running = Counter(job.payload["key"] for job in await self.processing() if job.type == "limited")
         await asyncio.sleep(0.02)
         full = any(n >= LIMIT for n in running.values())
@@ -179,15 +180,36 @@ class GivesUp(Jobs):
 
     failed = False
 
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         if self.failed:
-            return []
+            return Claimed()
         try:
             async with asyncio.timeout(1):
                 return await self.real.claim(want)
         except (TimeoutError, StoreError):
             self.failed = True
-            return []
+            return Claimed()
+
+
+class LeasesForLess(Jobs):
+    """Leases for a third of what was asked for: who has a job believes to have it for longer than it has."""
+
+    async def claim(self, want: Want) -> Claimed:
+        return await self.real.claim(replace(want, lease=want.lease / 3))
+
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        return await self.real.extend(worker_id, leases, lease / 3)
+
+
+class DropsResults(Jobs):
+    """Takes a store that does not answer for one that refused: ends that are ready are thrown away."""
+
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        try:
+            async with asyncio.timeout(0.5):
+                return await self.real.apply(transitions)
+        except (TimeoutError, StoreError):
+            return [Verdict.STALE for _ in transitions]
 
 
 class Deaf:
@@ -224,7 +246,7 @@ class KeepsWhatItClaimed(Jobs):
         super().__init__(store)
         self.kept: list[bytes] = []
 
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         found = await self.real.claim(want)
         # Written to, for memory that nobody has written to is not taken yet.
         self.kept += [b"\x01" * 2**16 for _ in found]
@@ -268,6 +290,8 @@ CONTROLS: dict[str, type[Jobs]] = {
     "never_fence": TakesSilenceForConsent,
     "give_up": GivesUp,
     "leak": KeepsWhatItClaimed,
+    "lease_for_less": LeasesForLess,
+    "drop_results": DropsResults,
 }
 
 

@@ -160,7 +160,8 @@ ROWS = {
         Row(
             number="M16",
             what="a job that kills its worker: kill, segmentation fault, memory",
-            expect="at most 3 crashes; the 9 innocents beside it succeed",
+            expect="at most 4 deaths, of which 3 count (the first comes before the lease is confirmed); the 9 innocents"
+            " beside it succeed",
             run=planned("poison", Plan(), Plan(within=120), one_poison),
             controls={"count_no_crashes": ("workers died",)},
         ),
@@ -287,6 +288,25 @@ LOCAL = (
     ),
 )
 ROWS.update({row.number: row for row in LOCAL})
+
+# A store that did it and did not say so, or was held by others, for longer than a lease.
+SILENT = (
+    Row(
+        number="M28",
+        what="SIGSTOP beyond the lease of a worker whose job runs in a process of its own",
+        expect="that process does nothing after the lease; the late end is refused, and no crash counted",
+        run=planned("child", Plan(jobs=4, pace=Pace(lease=0.8)), replace(LONG, jobs=60)),
+        controls={"lease_for_less": ("dup_in_lease",)},
+    ),
+    Row(
+        number="M29",
+        what="the store away for two leases while handlers end (a silent network; SQLite: the file held by a writer)",
+        expect="results that were ready are written, not made again; no crash is counted to who lived",
+        run=planned("away", Plan(jobs=4), replace(LONG, jobs=60)),
+        controls={"drop_results": ("ran again", "crashes_of_the_living")},
+    ),
+)
+ROWS.update({row.number: row for row in SILENT})
 
 # What takes minutes.
 LASTING = (

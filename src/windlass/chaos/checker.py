@@ -324,7 +324,8 @@ def _crashes_of_the_living(evidence: Evidence) -> Iterator[str]:
             continue
         holders = {one.token: _pid(one.actor) for one in history if one.happened is Happened.CLAIMED}
         own = sum(one.happened is Happened.CRASHED for one in history)
-        died = sum(one.happened in (Happened.LOST, Happened.FAILED) and holders.get(one.token) in dead for one in history)
+        losses = [one for one in history if one.happened in (Happened.LOST, Happened.FAILED)]
+        died = sum(holders.get(one.token) in dead for one in losses)
         if job.crashes > own + died:
             yield f"{job.id}: {job.crashes} crashes are counted, {own + died} were: {job.error}"
 

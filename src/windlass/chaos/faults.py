@@ -10,12 +10,16 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from windlass.chaos.absence import absence
 from windlass.chaos.history import What
 from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
 from windlass.chaos.trial import WORKLOAD, Hand, Trial
 from windlass.chaos.waiting import until
 from windlass.chaos.workload import KINDS
+
+CRASHES = 3
+"""how many crashes a poison job is allowed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +32,8 @@ class Plan:
     """go on with faults for so long; 0 is one round"""
     within: float = 30.0
     """how long everything may take to end after the last fault"""
-    deaths: int = 3
-    """how many workers each poison job may kill"""
+    deaths: int = CRASHES + 1
+    """how many workers each poison job may kill: the first before it was known to have the job, which is not counted"""
     job: float = 0.3
     """seconds that an ordinary job takes, about"""
     kinds: tuple[str, ...] = KINDS
@@ -190,9 +194,9 @@ async def _term(trial: Trial, plan: Plan) -> None:
 async def _poison(trial: Trial, plan: Plan) -> bool:
     # One worker at a time, so that the innocent sit where the poison kills.
     for kind in plan.kinds:
-        await trial.enqueue("poison", kind=kind, seconds=0.15, expect="failed", max_crashes=3)
+        await trial.enqueue("poison", kind=kind, seconds=0.15, expect="failed", max_crashes=CRASHES)
     for _ in range(plan.innocents):
-        await trial.enqueue("work", seconds=0.25, max_crashes=3)
+        await trial.enqueue("work", seconds=0.25, max_crashes=CRASHES)
     await trial.ready(1)
     deadline = time.monotonic() + plan.seconds + plan.within
     while time.monotonic() < deadline and len(trial.hands) <= plan.deaths * len(plan.kinds) + 1:
@@ -222,6 +226,78 @@ async def _taken(trial: Trial, type_: str) -> None:
     """Wait until every job of a type has begun."""
     ids = {str(line.job) for line in trial.history.lines() if line.job and (line.name or "").startswith(type_)}
     await until(lambda: ids <= trial.runs().keys(), 10)
+
+
+async def _child(trial: Trial, plan: Plan) -> None:
+    await trial.ready(plan.workers)
+
+    async def once() -> None:
+        # It would outlast its lease by far, and the beginning of its heir.
+        job = await trial.enqueue("offspring", seconds=plan.pace.lease * 5)
+        hand = await _parent(trial, job)
+        if hand is not None:
+            await asyncio.sleep(trial.random.uniform(0, plan.pace.heartbeat))
+            trial.freeze(hand)
+            await until(lambda: len(trial.runs().get(job or "", ())) > 1, plan.pace.recovery + 5)
+            await asyncio.sleep(trial.random.uniform(0, plan.pace.lease / 2))
+            trial.thaw(hand)
+
+    await _rounds(trial, plan, once)
+
+
+async def _parent(trial: Trial, job: str | None) -> Hand | None:
+    """The worker whose child runs this job."""
+
+    def parents() -> list[Hand]:
+        begun = [line for line in trial.history.lines() if line.what is What.BEGUN and line.job == job]
+        return [hand for hand in trial.alive if begun and str(hand.pid) == begun[-1].note]
+
+    await until(lambda: bool(parents()), 15)
+    return next(iter(parents()), None)
+
+
+async def _away(trial: Trial, plan: Plan) -> None:
+    with absence(trial.place.url) as store:
+        await trial.ready(plan.workers, CHAOS_URL=store.url)
+
+        async def once() -> None:
+            # Some end while the store is away, and their results are kept; some are still at it when their leases end.
+            lease, many = plan.pace.lease, 2 * plan.workers
+            jobs = [
+                *[await trial.enqueue("work", seconds=lease / 2, max_crashes=1) for _ in range(many)],
+                *[await trial.enqueue("work", seconds=lease * 2) for _ in range(plan.workers)],
+            ]
+            await until(lambda: trial.runs().keys() >= set(jobs), 10)
+            trial.strike("away")
+            store.begin()
+            await asyncio.sleep(lease * trial.random.uniform(1.8, 2.4))
+            store.end()
+            trial.healed("away")
+            await _all_ended(trial, jobs, plan.within)
+
+        await _rounds(trial, plan, once)
+        await trial.finished(plan.within)
+        await trial.stop()
+
+
+async def _all_ended(trial: Trial, jobs: list[str | None], within: float) -> bool:
+    """Whether these were ended by a handler, and not only begun."""
+
+    def ended() -> bool:
+        return {line.job for line in trial.history.lines() if line.what is What.ENDED} >= set(jobs)
+
+    return await until(ended, within)
+
+
+def _kept(report: Report, _: Plan) -> list[str]:
+    if not report.resume:
+        return ["no worker resumed: nothing was proved"]
+    twice = report.effects_twice
+    return [f"{twice} jobs ran again though their results were ready"] if twice else []
+
+
+def _fenced(report: Report, _: Plan) -> list[str]:
+    return [] if report.late_refused else ["nothing late was refused: nothing was proved"]
 
 
 def _recovered(report: Report, plan: Plan) -> list[str]:
@@ -262,6 +338,8 @@ FAULTS = {
         Fault("term", "SIGTERM at random points", _term, _handed),
         Fault("poison", "jobs that kill their worker", _poison, _deaths),
         Fault("block", "a blocked event loop, a held GIL", _block, _nothing),
+        Fault("child", "SIGSTOP of a worker whose job runs in a process of its own", _child, _fenced),
+        Fault("away", "a store that is away longer than a lease", _away, _kept),
     )
 }
 """by name, in the order they are run"""

@@ -169,6 +169,10 @@ class Trial:
         self.history.tell(What.FAULT, pid=hand.pid, name="term")
         hand.signal(signal.SIGTERM)
 
+    def strike(self, name: str) -> None:
+        """Note a fault that excuses nobody: a worker that can work gives its jobs up in time."""
+        self.history.tell(What.FAULT, pid=os.getpid(), name=name)
+
     def fault(self, name: str) -> None:
         """Note that something was done to the store or the way to it, which hinders every worker until `healed`."""
         self.history.tell(What.FAULT, name=name)

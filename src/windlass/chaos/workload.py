@@ -18,13 +18,14 @@ from functools import cache
 from pathlib import Path
 
 from windlass import Ctx, Limit, Retry, Windlass
-from windlass.chaos.history import History, What, pulse
+from windlass.chaos.history import PULSE, History, What, pulse
 from windlass.chaos.place import Place
 from windlass.stores.contract import Store
 
 LIMIT = 2
 """how many `limited` jobs of one key may run at once"""
 _SOON = Retry(50, base=0.05, cap=0.2)
+_BRIEF = 0.1
 _MEGABYTE = 1 << 20
 _BALLOON = 96 * _MEGABYTE
 
@@ -38,10 +39,10 @@ def witness() -> History:
 
 
 @contextmanager
-def running(ctx: Ctx) -> Generator[None, None, None]:
+def running(ctx: Ctx, note: str | None = None) -> Generator[None, None, None]:
     """Tell when a handler begins, and how it left."""
     told = {"job": ctx.id, "token": ctx.token}
-    witness().tell(What.BEGUN, pid=os.getpid(), **told)
+    witness().tell(What.BEGUN, pid=os.getpid(), note=note, **told)
     try:
         yield
     except BaseException:
@@ -125,6 +126,22 @@ async def stop_at_the_end(ctx: Ctx, name: str) -> int:
     return ctx.token
 
 
+_declaring = Windlass("sqlite://")
+"""never opened: a handler with a process of its own is looked up there as what a decorator made of it"""
+
+
+@_declaring.job(retry=_SOON, process=True)
+def offspring(ctx: Ctx, name: str, seconds: float) -> int:
+    """Be at it in a process of its own, long the first time; tell so all the while, for it may end without a word."""
+    with running(ctx, note=str(os.getppid())):
+        until = time.monotonic() + (seconds if witness().first(name) else _BRIEF)
+        while time.monotonic() < until:
+            witness().tell(What.ACTED, pid=os.getpid(), job=ctx.id, token=ctx.token)
+            time.sleep(PULSE)
+        witness().effect(ctx.id, ctx.token)
+    return ctx.token
+
+
 def _limit(of: str, most: int) -> None:
     import resource  # not every system has it, and the command line lists this module's command on all of them
 
@@ -162,6 +179,7 @@ def application(place: Place, store: Store | None = None) -> Windlass:
     made = Windlass(place.url, namespace=place.namespace, store=store)
     for function in (work, labour, flaky, poison, block, hold_gil, stop_at_the_end):
         made.job(retry=_SOON)(function)
+    made.registry.add(offspring.declaration)
     made.job(retry=_SOON, unique="chaos:{key}")(keyed)
     made.job(retry=_SOON, limit=Limit("chaos:{key}", LIMIT))(limited)
     return made
