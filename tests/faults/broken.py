@@ -17,7 +17,7 @@ from typing import Any, cast
 from windlass.chaos.place import Place
 from windlass.chaos.workload import LIMIT
 from windlass.core.draft import Draft
-from windlass.core.errors import StoreError
+from windlass.core.errors import StoreError, StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.status import Status
@@ -212,6 +212,46 @@ class DropsResults(Jobs):
             return [Verdict.STALE for _ in transitions]
 
 
+class ForgetsClaims(Jobs):
+    """Leases jobs and does not say so, several times in a row; asks for others, and never for these."""
+
+    times = 5
+
+    async def claim(self, want: Want) -> Claimed:
+        jobs = await self.real.claim(want)
+        if jobs and self.times > 0:
+            self.times -= 1
+            raise StoreUnavailable("the answer was lost on purpose")
+        return jobs
+
+
+class ChargesTheUnbegun(ForgetsClaims):
+    """And counts every lease that ends as a crash, whether its worker ever knew of it or not."""
+
+    async def rescue(self, n: int) -> list[Rescued]:
+        now = await self.store.now()
+        for job in await self.processing():
+            if job.lease_expires_at is not None and job.lease_expires_at < now:
+                await self.end_lease(job)  # which confirms it besides
+        return await self.real.rescue(n)
+
+
+class TakesHeldForRenewed(Jobs):
+    """Believes that a lease was extended whose record another had."""
+
+    async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
+        found = await self.real.extend(worker_id, leases, lease)
+        return replace(found, held=frozenset[str]())
+
+
+class StopsAtAHeldLine(Jobs):
+    """Claims nothing while the first that it meets cannot be looked at."""
+
+    async def claim(self, want: Want) -> Claimed:
+        held = await self.store.views.find(Filter(type="lingering", status=Status.PROCESSING), 1)
+        return Claimed() if held.jobs else await self.real.claim(want)
+
+
 class Deaf:
     """Notices that never arrive, from a notifier that says all is well."""
 
@@ -290,6 +330,10 @@ CONTROLS: dict[str, type[Jobs]] = {
     "never_fence": TakesSilenceForConsent,
     "give_up": GivesUp,
     "leak": KeepsWhatItClaimed,
+    "forget_claims": ForgetsClaims,
+    "charge_the_unbegun": ChargesTheUnbegun,
+    "held_is_renewed": TakesHeldForRenewed,
+    "stop_at_a_held_line": StopsAtAHeldLine,
     "lease_for_less": LeasesForLess,
     "drop_results": DropsResults,
 }

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tests.faults import held_snapshot, herds, network, promoted, store_gone, unique_race
+from tests.faults import held, held_snapshot, herds, network, promoted, store_gone, unanswered, unique_race
 from tests.faults.crowds import crowds
 from tests.faults.disk import full_disk
 from tests.faults.judging import spec_of
@@ -290,7 +290,44 @@ LOCAL = (
 ROWS.update({row.number: row for row in LOCAL})
 
 # A store that did it and did not say so, or was held by others, for longer than a lease.
+UNSAID = {"forget_claims": ("leases at one moment",), "charge_the_unbegun": ("failed_unbegun",)}
 SILENT = (
+    Row(
+        number="M25",
+        what="MongoDB whose primary stays while no majority acknowledges: both followers locked for several leases",
+        expect="failed without having begun 0; crashes counted 0; every worker resumes within 5 s",
+        run=unanswered.majority_silent,
+        stores=("mongo",),
+        controls=UNSAID,
+        seeds=3,
+    ),
+    Row(
+        number="M26",
+        what="a server frozen for longer than any timeout, with claims in its buffers; jobs that one crash fails",
+        expect="failed without having begun 0; crashes counted 0; every worker resumes within 5 s",
+        run=unanswered.frozen_with_claims,
+        stores=SERVERS,
+        controls=UNSAID,
+        seeds=3,
+    ),
+    Row(
+        number="M27",
+        what="a user's transaction holds the record of a running job until long after its lease",
+        expect="run twice under a valid lease 0; the jobs beside it are not lost with it; no crash counted",
+        run=held.row,
+        stores=("postgres", "mongo"),
+        controls={"held_is_renewed": ("dup_in_lease",)},
+        control_stores=("postgres",),
+    ),
+    Row(
+        number="M27b",
+        what="an open transaction holds the line of a limit that hundreds (at length thousands) wait for",
+        expect="a job without that limit begins within poll + 1 s",
+        run=held.line,
+        stores=("postgres",),
+        controls={"stop_at_a_held_line": ("a plain job was begun after",)},
+        seeds=3,
+    ),
     Row(
         number="M28",
         what="SIGSTOP beyond the lease of a worker whose job runs in a process of its own",
