@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -33,6 +34,35 @@ def test_chaos_proves_that_nothing_is_lost_and_leaves_nothing_behind(shop: Shop)
     assert fact["faults"] == 1
     assert fact["bound"] == pytest.approx(min(1, 3 / fact["acknowledged"]), abs=1e-5)
     assert tables(shop) == before
+
+
+def test_chaos_freezes_workers_with_children_and_keeps_the_store_from_them(shop: Shop) -> None:
+    said = shop.process(
+        "chaos",
+        "--store",
+        shop.url,
+        "--faults",
+        "child,away",
+        "--jobs",
+        "4",
+        "--workers",
+        "2",
+        "--seconds",
+        "0",
+        "--json",
+    )
+    assert said.code == 0, said
+    facts = [json.loads(line) for line in said.out.splitlines()]
+    assert [(one["fault"], one["good"]) for one in facts] == [("child", True), ("away", True)]
+    assert all(one["failed_unbegun"] == one["crashes_of_the_living"] == 0 for one in facts)
+
+
+def test_a_fault_that_cannot_be_had_there_is_said_to_be_left_out(shop: Shop) -> None:
+    said = shop.call("--store", "mongodb://a:1,b:2/shop", "chaos", "--faults", "away")
+    assert "away was not tried: a proxy can stand before one server" in said.out
+    assert (said.code, "nothing was proved" in said.err) == (1, True)
+    said = shop.call("--json", "--store", "mongodb://a:1,b:2/shop", "chaos", "--faults", "away")
+    assert json.loads(said.out)["skipped"].startswith("a proxy")
 
 
 def test_an_unknown_fault_is_a_wrong_call(shop: Shop) -> None:

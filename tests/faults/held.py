@@ -6,7 +6,6 @@ As a module it is the application of the second: a handler that ends its job in 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
@@ -25,6 +24,7 @@ from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
 from windlass.chaos.trial import Trial
 from windlass.chaos.waiting import until
+from windlass.client.calls import JobFunction
 from windlass.stores.contract import Action, Order
 
 NEIGHBOURS = 4
@@ -174,10 +174,10 @@ async def _many(trial: Trial, n: int) -> list[str]:
     """Enqueue so many that want a slot of the held line."""
     declaration = trial.app.registry.get("hot")
     names = [f"hot-{number}" for number in range(n)]
-    drafts = [trial.app.client.draft(declaration, json.dumps({"name": one}), declaration.options) for one in names]
+    job: JobFunction[..., int] = JobFunction(trial.app.client, declaration, declaration.options)
     for name in names:
         trial.history.tell(What.INVOKED, name=name)
-    handles = await trial.app.client.enqueue_many(drafts, None)
+    handles = await trial.app.enqueue_many(job.bind(name) for name in names)
     for name, handle in zip(names, handles, strict=True):
         trial.history.tell(What.ACKNOWLEDGED, name=name, job=handle.id)
     return [handle.id for handle in handles]

@@ -71,6 +71,12 @@ def absence(url: str, seed: int = 0) -> Generator[Absence, None, None]:
         yield _Silence(proxy, through(url, proxy.port))
 
 
+def can_be_away(url: str) -> None:
+    """Raise NotHere if a store cannot be made to be away."""
+    if urlsplit(url).scheme != "sqlite":
+        _server(url)
+
+
 def _server(url: str) -> tuple[str, int]:
     """The one server behind a URL that a proxy can stand before."""
     parts = urlsplit(url)

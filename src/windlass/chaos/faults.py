@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from windlass.chaos.absence import absence
+from windlass.chaos.absence import absence, can_be_away
 from windlass.chaos.history import What
 from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
@@ -55,6 +55,8 @@ class Fault:
     """does it; False says that there is nothing more to wait for"""
     proves: Callable[[Report, Plan], list[str]]
     """what is still missing or too slow in a report that breaks nothing"""
+    possible: Callable[[Place], None] = lambda _: None
+    """raises NotHere where it cannot be done"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +341,7 @@ FAULTS = {
         Fault("poison", "jobs that kill their worker", _poison, _deaths),
         Fault("block", "a blocked event loop, a held GIL", _block, _nothing),
         Fault("child", "SIGSTOP of a worker whose job runs in a process of its own", _child, _fenced),
-        Fault("away", "a store that is away longer than a lease", _away, _kept),
+        Fault("away", "a store that is away longer than a lease", _away, _kept, lambda place: can_be_away(place.url)),
     )
 }
 """by name, in the order they are run"""

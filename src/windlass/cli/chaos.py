@@ -14,6 +14,7 @@ import typer
 
 from windlass import settings
 from windlass.app import Windlass
+from windlass.chaos.absence import NotHere
 from windlass.chaos.faults import FAULTS, Finding, Plan, run
 from windlass.chaos.place import Place
 from windlass.chaos.report import spread
@@ -37,7 +38,7 @@ def chaos(
     seconds: Annotated[float, typer.Option(help="For how long each fault is repeated.", min=0, max=86_400)] = _SECONDS,
     keep: Annotated[bool, typer.Option("--keep", help="Leave jobs, history and logs for a look.")] = False,
 ) -> None:
-    """Kill, freeze, stop, poison and block workers on your own store, and check that no job is lost.
+    """Kill, freeze, stop, poison and block workers on your own store, keep it from them, and check that no job is lost.
 
     Works in a namespace of its own, which is removed afterwards: no other data is touched. Uses --store,
     WINDLASS_STORE or windlass.toml; without any of them an SQLite file in a temporary directory. Ends with 1 if
@@ -59,6 +60,8 @@ def chaos(
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+    if not findings:
+        raise Stop(FAILURE, "nothing was tried, so nothing was proved: choose other --faults")
     show.all(Windlass(url).store.address, findings)
     if keep:
         given.screen.say(f"kept: namespaces {PREFIX}… of the store, and {folder}")
@@ -84,11 +87,22 @@ async def _run(
             place = Place(url=url, namespace=f"{PREFIX}{mark}_{name}", folder=folder / name)
             told = _told(plan, bar, number, len(chosen), name)
             try:
+                FAULTS[name].possible(place)
+            except NotHere as why:
+                _skip(screen, name, str(why))
+                continue
+            try:
                 findings.append(await run(name, place, told, seed))
             finally:
                 if not keep:
                     await asyncio.shield(_remove(place))
     return findings
+
+
+def _skip(screen: Screen, name: str, why: str) -> None:
+    if screen.as_json:
+        screen.fact({"fault": name, "good": None, "skipped": why})
+    screen.say(f"{name} was not tried: {why}")
 
 
 def _told(plan: Plan, bar: Bar, number: int, of: int, name: str) -> Plan:
