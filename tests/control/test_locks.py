@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,10 +14,11 @@ from tests.contract.steps import passed
 from tests.control.conftest import Crew
 from tests.support.apps import working
 from tests.support.until import until
-from windlass import Ctx, Lock, LockHeld, LockLost, SettingsError, Windlass
+from windlass import Ctx, Lock, LockHeld, LockLost, SettingsError, StoreUnavailable, Windlass
 from windlass.stores.contract import Granted, Held
 
 pytestmark = pytest.mark.timeout(60)
+T = TypeVar("T")
 
 
 @pytest.mark.timeout(120)
@@ -173,6 +175,94 @@ def test_the_synchronous_door_refuses_and_frees_alike(app: Windlass) -> None:
         raise ZeroDivisionError
     with app.lock_sync("mast") as again:
         assert again.token > lock.token
+
+
+class Unheard:
+    """Locks of a store that does what it is asked, and whose answer is lost so many times."""
+
+    def __init__(self, app: Windlass, patch: pytest.MonkeyPatch, **losses: int) -> None:
+        self.owners: list[str] = []
+        self.tokens: list[int] = []
+        self.losses = losses
+        self.between: Callable[[], Awaitable[object]] | None = None
+        acquire, release = app.store.locks.acquire, app.store.locks.release
+
+        async def acquired(name: str, owner: str, ttl: timedelta) -> Granted | Held:
+            self.owners.append(owner)
+            return await self._lost("acquire", granted(name, owner, ttl))
+
+        async def granted(name: str, owner: str, ttl: timedelta) -> Granted | Held:
+            answer = await acquire(name, owner, ttl)
+            self.tokens += [answer.token] if isinstance(answer, Granted) else []
+            return answer
+
+        async def released(name: str, token: int) -> bool:
+            return await self._lost("release", release(name, token))
+
+        patch.setattr(app.store.locks, "acquire", acquired)
+        patch.setattr(app.store.locks, "release", released)
+
+    async def _lost(self, call: str, doing: Awaitable[T]) -> T:
+        answer = await doing
+        if self.losses.get(call, 0) > 0:
+            self.losses[call] -= 1
+            if self.between is not None:
+                await self.between()
+            raise StoreUnavailable("the answer was lost")
+        return answer
+
+
+async def test_a_grant_whose_answer_was_lost_is_the_asker_s(
+    app: Windlass, another: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = Unheard(app, monkeypatch, acquire=1)
+    async with app.lock("mast", ttl=60) as lock:
+        assert not lock.lost
+        with pytest.raises(LockHeld):
+            async with another.lock("mast"):
+                raise AssertionError("two hold it")
+    assert len(unheard.owners) == 2
+    assert len(set(unheard.owners)) == 1
+    assert unheard.tokens == [lock.token] * 2, "the grant that was not heard of is the one that is used"
+    async with another.lock("mast") as following:
+        assert following.token > lock.token
+
+
+async def test_a_store_that_never_answers_is_said_to_be_unavailable(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = Unheard(app, monkeypatch, acquire=1000)
+    for wait in (None, 0.3):
+        with pytest.raises(StoreUnavailable):
+            async with app.lock("mast", ttl=0.1, wait=wait):
+                raise AssertionError("nobody was told that it is held")
+    assert len(unheard.owners) >= 4
+
+
+async def test_a_release_whose_answer_was_lost_is_no_loss(
+    app: Windlass, another: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unheard = Unheard(app, monkeypatch, release=1)
+    async with app.lock("mast", ttl=60):
+        ...
+    unheard.losses["release"] = 1
+
+    async def take() -> None:
+        assert isinstance(await another.store.locks.acquire("mast", "next", timedelta(seconds=60)), Granted)
+
+    unheard.between = take
+    async with app.lock("mast", ttl=60):
+        ...
+    with pytest.raises(LockHeld):
+        async with app.lock("mast"):
+            raise AssertionError("the next one keeps it")
+
+
+async def test_two_of_one_process_are_two_owners(app: Windlass) -> None:
+    async with app.lock("mast"):
+        with pytest.raises(LockHeld):
+            async with app.lock("mast"):
+                raise AssertionError("two hold it")
 
 
 @pytest.mark.parametrize(

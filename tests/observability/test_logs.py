@@ -43,6 +43,10 @@ def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
 
 ALL: list[events.Event] = [
     events.JobEnqueued("j1", "send", "mail", created=False),
+    events.JobEnqueuedInTransaction("j1", "send", "mail", created=True),
+    events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
+    events.JobOperated("j1", "replay", "ann", replay_id="j2"),
+    events.JobRescued("j1", "w1", Status.QUEUED),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),
     ended(Status.SUCCEEDED, Happened.SUCCEEDED),
@@ -97,7 +101,27 @@ def test_the_default_level_leaves_out_what_comes_too_often() -> None:
     assert "enqueued" not in told
     assert "promoted" not in told
     assert "started" in told
-    assert "rescued" in told
+    assert "rescued" not in told, "each rescued job is told of by itself"
+    assert "lost" in told
+
+
+def test_a_job_that_was_lost_too_often_is_an_error() -> None:
+    assert level_of(events.JobRescued("j1", "w1", Status.QUEUED)) == logging.WARNING
+    assert level_of(events.JobRescued("j1", "w1", Status.FAILED)) == logging.ERROR
+
+
+def test_an_order_is_told_with_who_gave_it_and_why() -> None:
+    orders = (
+        events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
+        events.JobOperated("j1", "retry", "ann"),
+        events.JobOperated("j1", "replay", "ann", replay_id="j2"),
+    )
+    assert [describe(one).text for one in orders] == [
+        "cancel j1 (asked: it is running) by ann: too late",
+        "retry j1 by ann",
+        "replay j1 as j2 by ann",
+    ]
+    assert [describe(one).facts.get("requested") for one in orders] == [True, None, None]
 
 
 def test_failures_stand_out_and_carry_their_error() -> None:

@@ -13,6 +13,7 @@ from windlass.cli import filters
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.output import NOT_FOUND, OK, REFUSED, USAGE, Stop
 from windlass.cli.words import count, plural
+from windlass.client.operating import operate
 from windlass.core.draft import check_id
 from windlass.stores.contract import Action, Operated, Order
 
@@ -133,7 +134,7 @@ def chosen(ids: Sequence[str], command: str, *, by_filter: bool, such: str = "--
 
 async def _by_id(desk: Desk, bulk: Bulk, ids: Sequence[str]) -> int:
     orders = [Order(id=one, action=bulk.action, actor=ACTOR, reason=bulk.reason) for one in ids]
-    answers = await desk.store.jobs.operate(orders)
+    answers = await operate(desk.app.client, orders)
     for job_id, answer in zip(ids, answers, strict=True):
         if desk.screen.as_json:
             desk.screen.fact(_answer_facts(job_id, answer))
@@ -157,7 +158,7 @@ async def _by_filter(desk: Desk, bulk: Bulk) -> int:
     with desk.screen.bar(f"{bulk.action} {count(total)} jobs") as bar:
         async for page in _pages(desk, bulk.wanted):
             orders = [Order(id=one, action=bulk.action, actor=ACTOR, reason=bulk.reason) for one in page]
-            tally.update(answer.verdict.value for answer in await desk.store.jobs.operate(orders))
+            tally.update(answer.verdict.value for answer in await operate(desk.app.client, orders))
             bar(tally.total(), max(total.n, tally.total()))
     if desk.screen.as_json:
         desk.screen.fact(_summary(bulk.action, tally))

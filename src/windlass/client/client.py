@@ -15,7 +15,7 @@ from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
-from windlass.core.events import Hub, JobEnqueued
+from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction
 from windlass.core.handler import Handler, make_draft
 from windlass.core.keys import check_name
 from windlass.core.values import canonical
@@ -170,7 +170,8 @@ class Client:
             [verdict] = await self.store.jobs.insert([draft], tx)
         else:
             verdict = await (self.behind.get() or self).put(draft)
-        return self.handle(draft, verdict, codec)
+        [handle] = self.handles([(draft, codec)], [verdict], tx)
+        return handle
 
     async def put(self, draft: Draft) -> Inserted:
         """Insert one job with those that are enqueued at the same moment."""
@@ -185,8 +186,8 @@ class Client:
         joined = self.transaction(tx)
         if joined is None:
             return self.run_sync(self.enqueue(draft, codec))
-        [verdict] = self.store.jobs.insert_now([draft], joined)
-        return self.handle(draft, verdict, codec)
+        [handle] = self.handles([(draft, codec)], self.store.jobs.insert_now([draft], joined), joined)
+        return handle
 
     def run_sync(self, call: Coroutine[Any, Any, T]) -> T:
         """Run one call behind the door, and wait for what it gives."""
@@ -223,28 +224,37 @@ class Client:
             if joined is None:
                 handles += self.run_sync(self._insert_batch(batch, None))
             else:
-                handles += self.handles(batch, self.store.jobs.insert_now([draft for draft, _ in batch], joined))
+                verdicts = self.store.jobs.insert_now([draft for draft, _ in batch], joined)
+                handles += self.handles(batch, verdicts, joined)
         return handles
 
     async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
         store = self.store if tx is not None else await self.ready()
         verdicts = await store.jobs.insert([draft for draft, _ in batch], tx)
-        return self.handles(batch, verdicts)
+        return self.handles(batch, verdicts, tx)
 
-    def handles(self, batch: Sequence[tuple[Draft, Codec | None]], verdicts: Sequence[Inserted]) -> list[Handle[Any]]:
-        """One for each verdict, in order."""
-        return [self.handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)]
+    def handles(
+        self, batch: Sequence[tuple[Draft, Codec | None]], verdicts: Sequence[Inserted], tx: object | None = None
+    ) -> list[Handle[Any]]:
+        """One for each verdict, in order, or the first error that was asked for. Whatever was written is announced."""
+        if not self.hub.silent:
+            for (draft, _), verdict in zip(batch, verdicts, strict=True):
+                self.announce(draft, verdict, tx)
+        return [self._handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)]
 
-    def handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
-        """What the caller gets for a verdict: a handle, or the error it asked for."""
+    def announce(self, draft: Draft, verdict: Inserted, tx: object | None = None) -> None:
+        """Tell of a job that is in the store, or will be when the caller's transaction commits."""
+        if isinstance(verdict, Full) or _raises(draft, verdict):
+            return
+        event = JobEnqueued if tx is None else JobEnqueuedInTransaction
+        self.hub.tell(event(verdict.id, draft.type, draft.options.queue, isinstance(verdict, Created)))
+
+    def _handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
         if isinstance(verdict, Full):
             raise QueueFull(verdict.queue, verdict.depth)
-        if isinstance(verdict, Duplicate) and draft.options.on_conflict == "raise":
+        if isinstance(verdict, Duplicate) and _raises(draft, verdict):
             raise DuplicateJob(verdict.id, verdict.key)
-        created = isinstance(verdict, Created)
-        if not self.hub.silent:
-            self.hub.tell(JobEnqueued(verdict.id, draft.type, draft.options.queue, created))
-        return Handle(self, verdict.id, created=created, codec=codec)
+        return Handle(self, verdict.id, created=isinstance(verdict, Created), codec=codec)
 
     @asynccontextmanager
     async def changes(self) -> AsyncGenerator[asyncio.Event, None]:
@@ -266,3 +276,7 @@ class Client:
 
         async with store.notices.subscribe(wake):
             yield changed
+
+
+def _raises(draft: Draft, verdict: Inserted) -> bool:
+    return isinstance(verdict, Duplicate) and draft.options.on_conflict == "raise"

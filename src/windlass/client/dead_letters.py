@@ -13,7 +13,7 @@ from windlass.client.jobs import MOST_AT_ONCE, PAGE, check_count
 from windlass.client.replaying import replay
 from windlass.client.searching import DEAD_WORDS, DeadSearch, Search, words_of
 from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
-from windlass.core.events import JobDiscarded
+from windlass.core.events import JobDiscarded, JobOperated
 from windlass.core.fingerprint import fingerprint, is_fingerprint
 from windlass.core.keys import shown
 from windlass.core.status import Status
@@ -142,13 +142,15 @@ class DeadLettersRoom:
                     found.append(job)
         return DeadJobs(jobs=tuple(found), looked_at=looked_at, complete=complete)
 
-    async def replay(self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None) -> Handle[Any]:
+    async def replay(
+        self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None, actor: str = "operator"
+    ) -> Handle[Any]:
         """Do a failed job's work again as a new job: with its payload, with another, or with some members changed.
 
         A payload that is given is checked against the handler where that is known here. Replaying the same failure
         again gives the job that is already there, `created=False`.
         """
-        return await self._jobs.replay(await self._dead(job_id, "replayed"), payload, edit=edit)
+        return await self._jobs.replay(await self._dead(job_id, "replayed"), payload, edit=edit, actor=actor)
 
     async def replay_all(
         self,
@@ -157,6 +159,7 @@ class DeadLettersRoom:
         dry_run: bool = False,
         limit: int | None = None,
         edit: Mapping[str, Any] | None = None,
+        actor: str = "operator",
         everything: bool = False,
         **search: Unpack[DeadSearch],
     ) -> Replayed:
@@ -166,7 +169,7 @@ class DeadLettersRoom:
         """
         _check_rate(rate)
         _check_wanted(search, everything=everything)
-        run = _Replaying(self._client, rate, edit)
+        run = _Replaying(self._client, rate, edit, actor)
         async with aclosing(self._batches(search, limit)) as batches:
             async for batch in batches:
                 run.matched += len(batch)
@@ -177,8 +180,8 @@ class DeadLettersRoom:
     async def discard(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
         """Delete a failed job with its history; announced with who did it and why."""
         job = await self._jobs.get(await self._dead(job_id, "discarded"))
-        await self._jobs.delete(job.id, actor=actor, reason=reason)
-        self._tell(job, actor, reason)
+        if not await self._delete([job], actor, reason):
+            raise MoveRefused(job.id, (await self._jobs.get(job.id)).status, "discarded")
 
     async def discard_all(
         self,
@@ -254,8 +257,8 @@ class DeadLettersRoom:
 class _Replaying:
     """One replay of many, batch by batch."""
 
-    def __init__(self, client: Client, rate: float | None, edit: Mapping[str, Any] | None) -> None:
-        self._client, self._rate, self._edit = client, rate, edit
+    def __init__(self, client: Client, rate: float | None, edit: Mapping[str, Any] | None, actor: str) -> None:
+        self._client, self._rate, self._edit, self._actor = client, rate, edit, actor
         self.matched = 0
         self._ids: list[str] = []
         self._skipped: Counter[Skipped] = Counter()
@@ -301,9 +304,15 @@ class _Replaying:
             case Created():
                 self._ids.append(verdict.id)
                 self._last = max(self._last, draft.options.delay or timedelta(0))
+                self._tell(draft, verdict.id)
             case _:
                 self._skipped[Skipped.KEY_HELD] += 1
-        self._client.handle(draft, verdict, None)
+        self._client.announce(draft, verdict)
+
+    def _tell(self, draft: Draft, replay_id: str) -> None:
+        if draft.options.replay_of is not None:
+            event = JobOperated(draft.options.replay_of, "replay", self._actor, replay_id=replay_id)
+            self._client.hub.tell(event)
 
 
 def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:

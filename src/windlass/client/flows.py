@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 from windlass.client.handle import Handle
+from windlass.client.operating import operate
 from windlass.core.draft import Awaits, Draft, Options
 from windlass.core.errors import HandlerError, SettingsError
 from windlass.core.keys import shown
@@ -179,8 +180,8 @@ class Flow(Generic[R_co]):
             orders = [
                 Order(id=id_, action=Action.CANCEL, actor="client", reason="its flow was refused") for id_ in made
             ]
-            await store.jobs.operate(orders)
-        return self._handle(drafts, verdicts)
+            await operate(client, orders)
+        return self._handle(drafts, verdicts, joined)
 
     def enqueue_sync(self, tx: object | None = None) -> FlowHandle[R_co]:
         """The same from code without an event loop; inside a transaction it runs on this very thread."""
@@ -188,10 +189,12 @@ class Flow(Generic[R_co]):
         if joined is None:
             return self.client.run_sync(self.enqueue())
         drafts = self._drafts()
-        return self._handle(drafts, self.client.store.jobs.insert_now([draft for draft, _ in drafts], joined))
+        return self._handle(drafts, self.client.store.jobs.insert_now([draft for draft, _ in drafts], joined), joined)
 
-    def _handle(self, drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted]) -> FlowHandle[R_co]:
-        handles = self.client.handles(drafts, verdicts)
+    def _handle(
+        self, drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted], tx: object | None
+    ) -> FlowHandle[R_co]:
+        handles = self.client.handles(drafts, verdicts, tx)
         last = handles[-1]
         return FlowHandle(self.client, last.id, created=last.created, codec=drafts[-1][1], jobs=tuple(handles))
 
@@ -230,9 +233,8 @@ class FlowHandle(Handle[R_co]):
 
     async def cancel_all(self, reason: str | None = None) -> int:
         """Cancel what has not ended, running jobs are asked to stop; how many that were."""
-        store = await self._client.ready()
         orders = [Order(id=one.id, action=Action.CANCEL, actor="client", reason=reason) for one in reversed(self.jobs)]
-        answers = await store.jobs.operate(orders)
+        answers = await operate(self._client, orders)
         return sum(answer.verdict in ("done", "requested") for answer in answers)
 
 

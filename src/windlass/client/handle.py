@@ -7,6 +7,7 @@ import json
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from windlass.client.operating import operate
 from windlass.core.errors import JobFailed, JobNotFound, MoveRefused
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Operated, Order
@@ -89,9 +90,8 @@ class Handle(Generic[R_co]):
 
         MoveRefused when it has already ended.
         """
-        store = await self._client.ready()
         order = Order(id=self.id, action=Action.CANCEL, actor="client", reason=reason)
-        [answer] = await store.jobs.operate([order])
+        [answer] = await operate(self._client, [order])
         if answer.verdict is Operated.MISSING:
             raise JobNotFound(self.id)
         if answer.verdict is Operated.REFUSED and answer.status is not None:

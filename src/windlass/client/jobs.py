@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
+from windlass.client.operating import operate
 from windlass.client.replaying import replay
 from windlass.client.searching import Search, filter_of
 from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
+from windlass.core.events import JobOperated
 from windlass.core.keys import shown
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
@@ -123,7 +125,9 @@ class JobsRoom:
         """Remove a job that is not processing, with its history."""
         await self._operate(job_id, Action.DELETE, actor, reason, "deleted")
 
-    async def replay(self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None) -> Handle[Any]:
+    async def replay(
+        self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None, actor: str = "operator"
+    ) -> Handle[Any]:
         """Enqueue a finished job's work again as a new job that names the old one, under the same keys and limit.
 
         `payload` stands in place of its own, `edit` in place of some members of it. Replaying the same ending again
@@ -131,11 +135,14 @@ class JobsRoom:
         """
         draft = replay(self._client, await self.get(job_id), payload=payload, edit=edit)
         known = draft.type in self._client.registry
-        return await self._client.enqueue(draft, self._client.registry.get(draft.type).codec if known else None)
+        handle = await self._client.enqueue(draft, self._client.registry.get(draft.type).codec if known else None)
+        if handle.created:
+            self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
+        return handle
 
     async def _operate(self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str) -> Answer:
-        store = await self._client.ready()
-        [answer] = await store.jobs.operate([Order(id=check_id(job_id), action=action, actor=actor, reason=reason)])
+        order = Order(id=check_id(job_id), action=action, actor=actor, reason=reason)
+        [answer] = await operate(self._client, [order])
         if answer.verdict is Operated.MISSING:
             raise JobNotFound(job_id)
         if answer.verdict is Operated.DUPLICATE and answer.holder is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import secrets
 import socket
 import time
 from contextlib import asynccontextmanager, suppress
@@ -12,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.context import running
-from windlass.core.errors import LockHeld, LockLost, SettingsError, StoreError
+from windlass.core.errors import LockHeld, LockLost, SettingsError, StoreError, StoreUnavailable
 from windlass.core.keys import check_name, shown
 from windlass.core.signals import as_duration
 from windlass.stores.contract import Granted
@@ -74,10 +75,14 @@ class Lock:
 
     async def give_back(self, store: Store) -> bool:
         """Release it by its token; whether nobody else can have held it up to now."""
-        try:
+        kept = not self.lost
+        with suppress(StoreError):
             return await store.locks.release(self.name, self.token)
-        except StoreError:
-            return not self.lost  # it ends by itself when its time is over
+        # The answer was lost. It may have been given back, and have gone to another since, who had to wait until then:
+        # what the second answer says counts only if it is good. Without any, the lock ends when its time is over.
+        with suppress(StoreError):
+            return await store.locks.release(self.name, self.token) or kept
+        return kept
 
     def __repr__(self) -> str:
         return f"<lock {self.name} token {self.token}{' lost' if self.lost else ''}>"
@@ -109,21 +114,31 @@ async def _held(client: Client, name: str, ttl: timedelta, wait: timedelta | Non
 
 
 async def _acquired(store: Store, name: str, ttl: timedelta, wait: timedelta | None) -> Lock:
+    owner = _owner()
     until = time.monotonic() + (0.0 if wait is None else wait.total_seconds())
+    unanswered = False
     while True:
         asked = time.monotonic()
-        found = await _ask(store, name, ttl)
-        if isinstance(found, Granted):
-            return Lock(name, found.token, ttl, asked + ttl.total_seconds())
-        left = until - time.monotonic()
-        if left <= 0:
-            raise LockHeld(name, found.until)
+        try:
+            answer = await _ask(store, name, owner, ttl)
+        except StoreUnavailable:
+            # It may have been granted all the same. The same owner who asks again is given the same grant, so it is
+            # asked once more even by one who does not wait.
+            if unanswered and time.monotonic() >= until:
+                raise
+            unanswered = True
+        else:
+            if isinstance(answer, Granted):
+                return Lock(name, answer.token, ttl, asked + ttl.total_seconds())
+            if time.monotonic() >= until:
+                raise LockHeld(name, answer.until)
         # Jittered: many who wait for one lock must not come back together.
+        left = max(0.0, until - time.monotonic())
         await asyncio.sleep(min(left, random.uniform(LONGEST_PAUSE / 10, LONGEST_PAUSE)))
 
 
-async def _ask(store: Store, name: str, ttl: timedelta) -> Granted | Held:
-    asking = asyncio.create_task(store.locks.acquire(name, _owner(), ttl), name="windlass-lock")
+async def _ask(store: Store, name: str, owner: str, ttl: timedelta) -> Granted | Held:
+    asking = asyncio.create_task(store.locks.acquire(name, owner, ttl), name="windlass-lock")
     try:
         return await asyncio.shield(asking)
     except asyncio.CancelledError:
@@ -158,6 +173,7 @@ async def _in_spite(call: Coroutine[Any, Any, T]) -> T:
 
 
 def _owner() -> str:
+    """A name for one acquisition, of which no other has the last part: the same process may want one lock twice."""
     ctx = running()
     who = f"{socket.gethostname()}:{os.getpid()}"
-    return who if ctx is None else f"{who} job {ctx.id}"
+    return f"{who if ctx is None else f'{who} job {ctx.id}'} {secrets.token_hex(6)}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
     from windlass.core.job import Job
+    from windlass.core.status import Status
     from windlass.core.transition import Transition
 
 
@@ -21,6 +22,33 @@ class JobEnqueued:
     type: str
     queue: str
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnqueuedInTransaction:
+    """A job was written inside the caller's own transaction: it is there once that commits, and never was otherwise.
+
+    Only the caller learns which of the two it was. `created` is false for a duplicate.
+    """
+
+    id: str
+    type: str
+    queue: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobOperated:
+    """Somebody's order on a job was carried out. Deleted dead letters are told of as `JobDiscarded` instead."""
+
+    id: str
+    action: Literal["cancel", "retry", "delete", "replay"]
+    actor: str
+    reason: str | None = None
+    requested: bool = False
+    """a running job was asked to cancel: how it ends is up to its handler"""
+    replay_id: str | None = None
+    """the new job that does its work again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +90,15 @@ class JobFenced:
     """The worker gave a job up by its own clock, because its lease could not be extended in time."""
 
     job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobRescued:
+    """A job's lease ran out, its worker is presumed dead, and the job was taken back: to run again, or as failed."""
+
+    id: str
+    worker_id: str | None
+    to: Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +181,14 @@ class StoreRecovered:
 
 Event: TypeAlias = (
     JobEnqueued
+    | JobEnqueuedInTransaction
+    | JobOperated
     | JobDiscarded
     | JobStarted
     | JobEnded
     | ResultRefused
     | JobFenced
+    | JobRescued
     | JobStuck
     | LoopBlocked
     | WorkerStarted

@@ -89,11 +89,13 @@ def write_lines(stream: TextIO, form: Format = "text", level: int = logging.INFO
 def level_of(event: events.Event) -> int:
     """How grave an event is, without building its line."""
     match event:
-        case events.JobEnqueued():
+        case events.JobEnqueued() | events.JobEnqueuedInTransaction():
             return logging.DEBUG
         case events.ChoreDone():
-            # Promoting is as frequent as jobs are; a rescue means that a worker died.
-            return {"promote": logging.DEBUG, "rescue": logging.WARNING}.get(event.chore, logging.INFO)
+            # Promoting is as frequent as jobs are; each job that was rescued is told of by itself.
+            return logging.DEBUG if event.chore in ("promote", "rescue") else logging.INFO
+        case events.JobRescued():
+            return logging.ERROR if event.to is Status.FAILED else logging.WARNING
         case events.JobEnded():
             return _ENDED.get(event.transition.to, logging.INFO)
         case (
@@ -122,6 +124,14 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
         case events.JobEnqueued():
             facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
             return "enqueued", facts, f"{event.type} {event.id}" + ("" if event.created else " (was there already)")
+        case events.JobEnqueuedInTransaction():
+            facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
+            return "enqueued-in-transaction", facts, f"{event.type} {event.id}, if its transaction commits"
+        case events.JobOperated():
+            return _operated(event)
+        case events.JobRescued():
+            facts = {"job": event.id, "worker": event.worker_id, "status": event.to.value}
+            return "lost", facts, f"{event.id} is {event.to.value}: the lease of worker {event.worker_id} ran out"
         case events.JobDiscarded():
             facts = {"job": event.id, "type": event.type, "actor": event.actor, "reason": event.reason}
             why = "" if event.reason is None else f": {short(event.reason, _LONGEST)}"
@@ -191,6 +201,16 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
             facts = {"doing": event.doing, "seconds": round(event.seconds, 3)}
             return "store-recovered", facts, f"can {event.doing} again after {event.seconds:.1f} s"
     assert_never(event)
+
+
+def _operated(event: events.JobOperated) -> tuple[str, dict[str, Any], str]:
+    facts: dict[str, Any] = {"job": event.id, "action": event.action, "actor": event.actor, "reason": event.reason}
+    facts |= {"requested": event.requested} if event.action == "cancel" else {}
+    facts |= {"replay": event.replay_id} if event.replay_id is not None else {}
+    asked = " (asked: it is running)" if event.requested else ""
+    made = "" if event.replay_id is None else f" as {event.replay_id}"
+    why = "" if event.reason is None else f": {short(event.reason, _LONGEST)}"
+    return "operated", facts, f"{event.action} {event.id}{made}{asked} by {short(event.actor, _LONGEST)}{why}"
 
 
 def _ended(event: events.JobEnded) -> tuple[str, dict[str, Any], str]:

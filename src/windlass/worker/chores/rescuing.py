@@ -6,13 +6,13 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from windlass.core.events import ChoreDone, Hub
+from windlass.core.events import ChoreDone, Hub, JobRescued
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from windlass.stores.contract import Store
+    from windlass.stores.contract import Rescued, Store
 
 AT_ONCE = 100
 
@@ -33,9 +33,14 @@ class Rescuing:
     async def once(self) -> None:
         """Rescue everything that has expired by now."""
         while True:
-            found = await self._steady.attempt(lambda: self._store.jobs.rescue(AT_ONCE))
-            if found:
+            rescued = await self._steady.attempt(lambda: self._store.jobs.rescue(AT_ONCE))
+            if rescued:
                 self._rescued()
-                self._hub.tell(ChoreDone("rescue", len(found)))
-            if found is None or len(found) < AT_ONCE:
+                self._tell(rescued)
+            if rescued is None or len(rescued) < AT_ONCE:
                 return
+
+    def _tell(self, rescued: Sequence[Rescued]) -> None:
+        for job in rescued:
+            self._hub.tell(JobRescued(job.id, job.worker_id, job.to))
+        self._hub.tell(ChoreDone("rescue", len(rescued)))

@@ -1,0 +1,25 @@
+"""Operating: the one way from an order to the store, so that every order that was carried out is announced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.core.events import JobOperated
+from windlass.stores.contract import Operated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.client.client import Client
+    from windlass.stores.contract import Answer, Order
+
+
+async def operate(client: Client, orders: Sequence[Order]) -> list[Answer]:
+    """Carry out the orders, one answer each, and tell of those that changed something."""
+    store = await client.ready()
+    answers = await store.jobs.operate(orders)
+    for order, answer in zip(orders, answers, strict=True):
+        if answer.verdict in (Operated.DONE, Operated.REQUESTED):
+            requested = answer.verdict is Operated.REQUESTED
+            client.hub.tell(JobOperated(order.id, order.action.value, order.actor, order.reason, requested))
+    return answers

@@ -1,0 +1,162 @@
+"""Events on every store, recounted against what the store has: told once for what is so, and for nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.places import Place
+from tests.contract.steps import NEVER_AGAIN, everything, finish, gone, put, settle
+from tests.support.apps import Heard
+from tests.support.drafts import INSTANT, draft, want
+from tests.support.until import until
+from windlass import DuplicateJob, Happened, MoveRefused, QueueFull, Status, Windlass
+from windlass.core.events import JobEnqueued, JobEnqueuedInTransaction, JobOperated, JobRescued
+from windlass.worker.chores.rescuing import Rescuing
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def stored(app: Windlass) -> list[str]:
+    return sorted(job.id for job in await everything(app.store))
+
+
+async def test_each_job_that_is_in_the_store_was_told_of_once(app: Windlass) -> None:
+    heard = Heard(app)
+
+    @app.job
+    async def step(n: int = 0) -> int:
+        return n
+
+    await step.enqueue(1)
+    await app.enqueue("elsewhere")
+    first = await step.using(unique="k").enqueue(2)
+    again = await step.using(unique="k").enqueue(3)
+    with pytest.raises(DuplicateJob):
+        await step.using(unique="k", on_conflict="raise").enqueue(4)
+    await app.enqueue_many(step.bind(n) for n in range(5))
+    await app.group([step.bind(1), step.bind(2)]).then(step.bind(3)).enqueue()
+    await app.queues.limit_depth("small", 1)
+    # The full queue refuses two of these; what comes after them is in the store all the same.
+    small = step.using(queue="small")
+    with pytest.raises(QueueFull):
+        await app.enqueue_many([small.bind(1), small.bind(2), step.bind(3), small.bind(4), step.bind(5)])
+    with pytest.raises(QueueFull):
+        await step.bind(1).then(small.bind(2)).enqueue()
+    told = heard.all(JobEnqueued)
+    assert sorted(event.id for event in told if event.created) == await stored(app)
+    assert [event.id for event in told if not event.created] == [first.id] == [again.id]
+    assert heard.all(JobEnqueuedInTransaction) == []
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_a_job_in_a_transaction_is_not_told_of_as_if_it_were_there(
+    app: Windlass, place: Place, commits: bool
+) -> None:
+    if not app.store.capabilities.transactions:
+        pytest.skip("this store has no transactions")
+    heard = Heard(app)
+
+    @app.job
+    async def step(n: int) -> int:
+        return n
+
+    async with place.transaction() as transaction:
+        with app.within(transaction.tx):
+            await step.enqueue(1)
+            await app.enqueue_many([step.bind(2), step.bind(3)])
+            await step.bind(4).then(step.bind(5)).enqueue()
+        told = sorted(event.id for event in heard.all(JobEnqueuedInTransaction))
+        assert len(told) == 5
+        await (transaction.commit() if commits else transaction.rollback())
+    assert await stored(app) == (told if commits else [])
+    assert heard.all(JobEnqueued) == []
+
+
+async def test_each_order_is_told_of_as_history_has_it(app: Windlass) -> None:
+    heard = Heard(app)
+    waiting, running, dead_one, done = draft(), draft("run"), draft("bad"), await finish(app.store)
+    await put(app.store, waiting, running, dead_one)
+    await app.store.jobs.claim(want(types={"run"}))
+    [claimed] = await app.store.jobs.claim(want(types={"bad"}))
+    await settle(app.store, claimed, NEVER_AGAIN)
+
+    assert await app.jobs.cancel(waiting.id, actor="ann", reason="wrong")
+    assert not await app.jobs.cancel(running.id, actor="bob")
+    with pytest.raises(MoveRefused):
+        await app.jobs.cancel(done.id, actor="bob")
+    await app.jobs.retry(waiting.id, actor="cy", reason="right after all")
+    await app.jobs.retry(dead_one.id, actor="dee")
+    again = await app.jobs.replay(done.id, actor="eve")
+    assert not (await app.jobs.replay(done.id, actor="fay")).created
+    handle = await app.enqueue("noop")
+    await handle.cancel("not needed")
+
+    orders = heard.all(JobOperated)
+    assert orders == [
+        JobOperated(waiting.id, "cancel", "ann", "wrong"),
+        JobOperated(running.id, "cancel", "bob", requested=True),
+        JobOperated(waiting.id, "retry", "cy", "right after all"),
+        JobOperated(dead_one.id, "retry", "dee"),
+        JobOperated(done.id, "replay", "eve", replay_id=again.id),
+        JobOperated(handle.id, "cancel", "client", "not needed"),
+    ]
+    assert (await again.job()).replay_of == done.id
+    assert sorted(_as_written(order) for order in orders if order.action != "replay") == await _written(app)
+
+    await app.jobs.delete(waiting.id, actor="gil", reason="a test")
+    assert heard.all(JobOperated)[-1] == JobOperated(waiting.id, "delete", "gil", "a test")
+    assert await gone(app.store, waiting.id)
+
+
+def _as_written(order: JobOperated) -> tuple[str, str, str]:
+    happened = {"cancel": Happened.CANCELLED, "retry": Happened.RETRIED}[order.action]
+    return order.id, Happened.CANCEL_REQUESTED if order.requested else happened, order.actor
+
+
+async def _written(app: Windlass) -> list[tuple[str, str, str]]:
+    kinds = {Happened.CANCELLED, Happened.CANCEL_REQUESTED, Happened.RETRIED}
+    lines: list[tuple[str, str, str]] = []
+    for job in await everything(app.store):
+        history = await app.store.views.history(job.id)
+        lines += [(job.id, entry.happened, entry.actor or "") for entry in history if entry.happened in kinds]
+    return sorted(lines)
+
+
+async def test_replays_of_many_are_told_of_one_by_one(app: Windlass) -> None:
+    heard = Heard(app)
+    for _ in range(3):
+        await finish(app.store, outcome=NEVER_AGAIN)
+    told = await app.dead_letters.replay_all(type="noop", actor="ann")
+    assert told.replayed == 3
+    await app.dead_letters.replay_all(type="noop", actor="ann")
+    orders = heard.all(JobOperated)
+    assert sorted(str(order.replay_id) for order in orders) == sorted(told.ids)
+    for order in orders:
+        assert (order.action, order.actor) == ("replay", "ann")
+        assert (await app.jobs.get(str(order.replay_id))).replay_of == order.id
+
+
+async def test_each_rescued_job_is_told_of(app: Windlass) -> None:
+    heard = Heard(app)
+    drafts = [draft(max_crashes=n % 2 + 1) for n in range(4)]
+    await put(app.store, *drafts)
+    claimed = await app.store.jobs.claim(want(worker="dead-1", lease=INSTANT))
+    assert len(claimed) == 4
+    rescuing = Rescuing(app.store, app.hub, 1.0, lambda: None)
+
+    async def all_rescued() -> list[JobRescued]:
+        await rescuing.once()
+        events = heard.all(JobRescued)
+        return events if len(events) == 4 else []
+
+    await until(all_rescued, "all leases to have run out")
+    await rescuing.once()
+    lost: list[Any] = []
+    for job in await everything(app.store):
+        last = (await app.store.views.history(job.id))[-1]
+        assert last.happened in (Happened.LOST, Happened.FAILED)
+        lost.append(JobRescued(job.id, "dead-1", job.status))
+    assert sorted(heard.all(JobRescued), key=lambda event: event.id) == sorted(lost, key=lambda event: event.id)
+    assert {event.to for event in lost} <= {Status.QUEUED, Status.FAILED}
