@@ -64,7 +64,7 @@ async def test_any_node_leads_to_the_keys(cluster: Cluster, namespace: str, numb
     await store.open()
     await other.open()
     rings: list[int] = []
-    async with other.notices.subscribe(lambda: rings.append(1)):
+    async with other.notices.subscribe(lambda _: rings.append(1)):
         await until(lambda: other.notices.healthy, "the notices to be healthy")
         rings.clear()
         job = await finish(store, draft(user_id="u", unique="k"))
@@ -163,7 +163,7 @@ async def test_workers_and_notices_find_the_replica_that_took_over(
         listener = client.store.sibling()
         await listener.open()
         async with (
-            listener.notices.subscribe(lambda: rings.append(1)),
+            listener.notices.subscribe(lambda _: rings.append(1)),
             trial.producing(client, producers=4, pause=0.05, seconds=0.2),
         ):
             await asyncio.sleep(1)
