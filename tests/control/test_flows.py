@@ -8,8 +8,22 @@ from typing import Any
 
 import pytest
 
-from tests.support.apps import working
-from windlass import Handler, HandlerError, QueueFull, Reject, SettingsError, Status, Windlass
+from tests.support.apps import until_status, working
+from tests.support.drafts import draft, want
+from windlass import (
+    DuplicateJob,
+    FlowHandle,
+    Handle,
+    Handler,
+    HandlerError,
+    QueueFull,
+    Reject,
+    SettingsError,
+    Status,
+    Windlass,
+)
+from windlass.core.outcome import Succeeded
+from windlass.core.transition import decide
 
 
 class Yard:
@@ -169,6 +183,82 @@ async def test_a_step_whose_result_is_gone_fails_and_says_so(app: Windlass) -> N
     assert "takes the result of the job before it" in job.error.message
 
 
+async def half_done(app: Windlass, yard: Yard, n: int) -> FlowHandle[int]:
+    """A group whose jobs have all succeeded, and whose next has not begun."""
+    handle = await app.group([yard.double.bind(n) for n in range(n)]).then(yard.total).enqueue()
+    async with working(app, drain=True, exclude=["total"]) as worker:
+        await worker.wait()
+    assert (await handle.job()).status is Status.QUEUED
+    return handle
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+async def test_a_group_never_hands_on_less_than_all_its_results(app: Windlass, gone: int) -> None:
+    yard = Yard(app)
+    handle = await half_done(app, yard, 3)
+    for one in handle.jobs[:gone]:
+        await app.jobs.delete(one.id)
+    async with working(app):
+        job = await handle.wait(10)
+    assert (job.status, "total" in yard.ran) == (Status.FAILED, False)
+    assert job.error is not None
+    assert f"total takes 3 results of the jobs before it, found {3 - gone}: what is missing was deleted" in (
+        job.error.message
+    )
+
+
+async def test_one_of_a_group_that_was_begun_again_is_named(app: Windlass) -> None:
+    yard = Yard(app)
+    handle = await half_done(app, yard, 3)
+    await app.jobs.retry(handle.jobs[1].id)
+    async with working(app, exclude=["double"]):
+        job = await handle.wait(10)
+    assert job.error is not None
+    assert f"found 2: job {handle.jobs[1].id} is queued" in job.error.message
+
+
+async def test_a_job_that_was_enqueued_by_an_older_windlass_takes_what_there_is(app: Windlass) -> None:
+    yard = Yard(app)
+    joining = draft("total", awaits="success", takes="numbers[]")
+    members = [draft("double", f'{{"n":{n}}}', next_id=joining.id) for n in range(3)]
+    await app.store.jobs.insert([*members, joining])
+    async with working(app):
+        job = await until_status(Handle(app.client, joining.id, created=True, codec=None), Status.SUCCEEDED)
+    assert job.result == 6
+    assert yard.ran[-1] == "total"
+
+
+@pytest.mark.timeout(120)
+async def test_results_of_more_than_a_page_are_handed_on_in_order(app: Windlass) -> None:
+    n = 1_203
+    yard = Yard(app)
+
+    @app.job
+    async def collect(numbers: list[int]) -> bool:
+        return numbers == list(range(n))
+
+    handle = await app.group([yard.double.bind(0) for _ in range(n)]).then(collect).enqueue()
+    waiting = [one.id for one in handle.jobs[:-1]]
+    while claimed := await app.store.jobs.claim(want(500, types={"double"})):
+        await app.store.jobs.apply([decide(job, Succeeded(str(waiting.index(job.id)))) for job in claimed])
+    async with working(app):
+        assert await handle.result(60)
+
+
+async def test_a_result_that_a_flow_will_not_get_is_refused_when_it_is_enqueued(app: Windlass) -> None:
+    yard = Yard(app)
+    there = await yard.double.using(unique="k").enqueue(1)
+    doubling = yard.double.using(unique="k")
+    flows = (app.group([doubling.bind(1), yard.double.bind(2)]).then(yard.total), doubling.bind(1).then(yard.tell))
+    for flow in flows:
+        with pytest.raises(DuplicateJob) as refused:
+            await flow.enqueue()
+        assert refused.value.existing == there.id
+    assert (await app.jobs.count(status="cancelled")).n == 3, "nothing of them runs"
+    own = await app.group([doubling.bind(1), yard.double.bind(2)]).then(yard.tell.bind(5)).enqueue()
+    assert [one.created for one in own.jobs] == [False, True, True], "one that takes nothing lacks nothing"
+
+
 async def test_flows_that_cannot_be_are_refused(app: Windlass) -> None:
     yard = Yard(app)
     bound: Any = yard.double.bind(1)
@@ -184,8 +274,8 @@ async def test_flows_that_cannot_be_are_refused(app: Windlass) -> None:
         bound.then(yard.nothing)
     with pytest.raises(SettingsError, match="the group has 0 jobs: expected 1 to 10,000"):
         app.group([])
-    with pytest.raises(SettingsError, match="would take 1,001 results at once"):
-        app.group([bound] * 1001).then(yard.total)
+    with pytest.raises(SettingsError, match="the group has 10,001 jobs: expected 1 to 10,000"):
+        app.group([bound] * 10_001)
 
 
 async def test_a_group_alone_is_enqueued_in_one_step(app: Windlass) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.making import NOON
-from windlass.core.draft import Options, as_priority, check_id, kept_options, make_id, with_kept
+from windlass.core.draft import Options, Taken, as_priority, check_id, kept_options, make_id, with_kept
 from windlass.core.errors import PayloadInvalid, SettingsError
 from windlass.core.handler import make_draft
 from windlass.core.limit import Limit
@@ -331,3 +331,12 @@ def test_a_job_waits_for_success_or_for_the_end() -> None:
     assert [Options(awaits=one).awaits for one in (None, "success", "end")] == [None, "success", "end"]
     with pytest.raises(SettingsError, match="awaits is 'failure': expected 'success' or 'end'"):
         Options(awaits="failure")  # type: ignore[arg-type]  # what a caller without types might give
+
+
+@given(st.from_regex(r"[a-z_*]{1,20}", fullmatch=True), st.none() | st.integers(1, 10_000))
+def test_what_a_job_takes_is_read_as_it_was_written(name: str, count: int | None) -> None:
+    assert Taken.of(Taken(name, count).text()) == Taken(name, count)
+
+
+def test_a_list_without_a_number_takes_any_number() -> None:
+    assert Taken.of("rows[]") == Taken("rows", 0)

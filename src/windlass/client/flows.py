@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, Ty
 
 from windlass.client.handle import Handle
 from windlass.client.operating import operate
-from windlass.core.draft import Awaits, Draft, Options
-from windlass.core.errors import HandlerError, SettingsError
+from windlass.core.draft import Awaits, Draft, Options, Taken
+from windlass.core.errors import DuplicateJob, HandlerError, SettingsError
 from windlass.core.keys import shown
 from windlass.stores.contract import Action, Created, Duplicate, Full, Inserted, Order
 
@@ -29,8 +29,6 @@ OnFailure: TypeAlias = Literal["cancel", "run"]
 """what becomes of a job when one that it waits for fails or is cancelled"""
 
 MOST_IN_A_FLOW = 10_000
-MOST_TAKEN = 1_000
-"""how many results one job is given; with more it looks them up itself"""
 _AWAITS: dict[str, Awaits] = {"cancel": "success", "run": "end"}
 
 
@@ -154,16 +152,12 @@ class Flow(Generic[R_co]):
                 f"{declaration.name} takes what comes before it, which a failure would not give:"
                 f' with on_failure="run" give it arguments of its own, {declaration.name}.bind(...)'
             )
-        if len(before) > MOST_TAKEN:
-            raise SettingsError(
-                f"{declaration.name} would take {len(before):,} results at once, at most {MOST_TAKEN:,} are given:"
-                " bind it, and read them with app.jobs.find(next=...)"
-            )
         name = declaration.codec.first
         if name is None:
             raise HandlerError(f"{declaration.source} takes no argument: write {declaration.name}.bind()")
         listed = self.listed and len(self.steps) == 1
-        options = replace(step.options, awaits=awaits, takes=f"{name}[]" if listed else name)
+        taken = Taken(name, len(before) if listed else None)
+        options = replace(step.options, awaits=awaits, takes=taken.text())
         return Bound(declaration.name, "{}", options, self.client, declaration)
 
     async def enqueue(self, tx: object | None = None) -> FlowHandle[R_co]:
@@ -195,6 +189,9 @@ class Flow(Generic[R_co]):
         self, drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted], tx: object | None
     ) -> FlowHandle[R_co]:
         handles = self.client.handles(drafts, verdicts, tx)
+        refused = _refused(drafts, verdicts)
+        if isinstance(refused, Duplicate):
+            raise DuplicateJob(refused.id, refused.key)
         last = handles[-1]
         return FlowHandle(self.client, last.id, created=last.created, codec=drafts[-1][1], jobs=tuple(handles))
 
@@ -261,8 +258,12 @@ def _correlated(step: list[tuple[Draft, Codec]]) -> list[tuple[Draft, Codec]]:
     return [(draft._replace(options=known[id(draft.options)]), codec) for draft, codec in step]
 
 
-def _refused(drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted]) -> Inserted | None:
+def _refused(drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted]) -> Full | Duplicate | None:
+    # A job that was there before does not hand its result to this flow: one that is to take it would lack it.
+    taking = {draft.id for draft, _ in drafts if draft.options.takes is not None}
     for (draft, _), verdict in zip(drafts, verdicts, strict=True):
-        if isinstance(verdict, Full) or (isinstance(verdict, Duplicate) and draft.options.on_conflict == "raise"):
+        if isinstance(verdict, Full):
+            return verdict
+        if isinstance(verdict, Duplicate) and (draft.options.on_conflict == "raise" or draft.next_id in taking):
             return verdict
     return None

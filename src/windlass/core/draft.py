@@ -56,7 +56,7 @@ class Options:
     awaits: Awaits | None = None
     """it is inserted as blocked, and goes on when the jobs that name it as their next have ended"""
     takes: str | None = None
-    """the parameter that the result of the job before it fills in"""
+    """the parameter that results of the jobs before it fill in; see `Taken`"""
     schedule: str | None = None
     tick: datetime | None = None
     parent_id: str | None = None
@@ -121,6 +121,24 @@ class Draft(NamedTuple):
     fair_key: str | None = None
     next_id: str | None = None
     """the job that waits for this one's end"""
+
+
+class Taken(NamedTuple):
+    """What a job takes of those before it: the result of one, or a list of so many, and in which parameter."""
+
+    name: str
+    n: int | None = None
+    """how many results the list must have; None where it is no list"""
+
+    def text(self) -> str:
+        """As a job has it: `rows`, or `rows[3]`."""
+        return self.name if self.n is None else f"{self.name}[{self.n}]"
+
+    @staticmethod
+    def of(text: str) -> Taken:
+        """From its text. Of a list without a number, as it was once written, any number of results is taken: 0."""
+        name, bracket, rest = text.partition("[")
+        return Taken(name, int(rest.removesuffix("]") or 0) if bracket else None)
 
 
 FAIR_WORDS = {"user": "user_id", "entity": "entity_id", "correlation": "correlation_id"}

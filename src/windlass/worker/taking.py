@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.draft import Taken
 from windlass.core.errors import PayloadInvalid
 from windlass.core.payload import WHOLE
 from windlass.core.status import Status
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 _LARGEST = 64 * 1024 * 1024  # bytes of all results together
+_NAMED = 5
 
 
 class Taking:
@@ -34,19 +36,42 @@ class Taking:
         return await self._runner.run(running, ctx)
 
     async def _filled(self, job: Job) -> Job:
-        takes = job.takes or WHOLE
-        name, listed = takes.removesuffix("[]"), takes.endswith("[]")
-        found = await self._results(job)
-        if not found or (not listed and len(found) > 1):
-            raise PayloadInvalid(
-                f"{job.type} takes the result of the job before it, found {len(found)}: it was deleted or pruned"
-                " meanwhile, so the flow has to be enqueued again"
-            )
-        taken: Any = found if listed else found[0]
-        payload = taken if name == WHOLE else {**job.payload, name: taken}
+        taken = Taken.of(job.takes or WHOLE)
+        results = await self._results(job, taken)
+        value: Any = results[0] if taken.n is None else results
+        payload = value if taken.name == WHOLE else {**job.payload, taken.name: value}
         return job._replace(payload_json=canonical(payload, job.type, _LARGEST))
 
-    async def _results(self, job: Job) -> list[Any]:
-        page = await self._store.views.find(Filter(next_id=job.id), _PAGE)
-        ended = [one for one in reversed(page.jobs) if one.status is Status.SUCCEEDED]
+    async def _results(self, job: Job, taken: Taken) -> list[Any]:
+        """In the order of the jobs; as many as it takes, or PayloadInvalid."""
+        before = await self._before(job)
+        ended = [one for one in before if one.status is Status.SUCCEEDED]
+        expected = 1 if taken.n is None else taken.n or max(1, len(ended))
+        if len(ended) != expected:
+            raise _short(job, expected, before)
         return [None if one.result_json is None else json.loads(one.result_json) for one in ended]
+
+    async def _before(self, job: Job) -> list[Job]:
+        """The jobs that it awaited, oldest first."""
+        jobs: list[Job] = []
+        size, after = 0, None
+        while True:
+            page = await self._store.views.find(Filter(next_id=job.id), _PAGE, after)
+            jobs += page.jobs
+            size += sum(len(one.result_json or "") for one in page.jobs)
+            if size > _LARGEST:
+                raise PayloadInvalid(
+                    f"{job.type} takes results of more than {_LARGEST:,} bytes together: let the jobs before it store"
+                    " what they made elsewhere, and return where it is"
+                )
+            after = page.next
+            if after is None:
+                return jobs[::-1]
+
+
+def _short(job: Job, expected: int, before: list[Job]) -> PayloadInvalid:
+    others = [f"job {one.id} is {one.status.value}" for one in before if one.status is not Status.SUCCEEDED]
+    n = len(before) - len(others)
+    what = "the result of the job before it" if expected == 1 else f"{expected:,} results of the jobs before it"
+    why = "; ".join(others[:_NAMED]) or "what is missing was deleted or pruned meanwhile"
+    return PayloadInvalid(f"{job.type} takes {what}, found {n:,}: {why}, so the flow has to be enqueued again")
