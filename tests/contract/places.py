@@ -338,8 +338,9 @@ class RedisPlace(Place):
 
     def drop(self) -> None:
         with self.client() as client:
-            for key in client.scan_iter(f"*{self.namespace}*", count=1000):
-                client.unlink(key)
+            keys = list(client.scan_iter(f"*{self.namespace}*", count=1000))
+            for at in range(0, len(keys), 1000):
+                client.unlink(*keys[at : at + 1000])
 
 
 class RedisTransaction:

@@ -65,7 +65,7 @@ class SqliteMeter(Meter):
 
     unit = "instructions"
     slack = 400
-    look = 120
+    look = 150
     _EVERY = 10  # instructions between two calls of the handler
 
     def __init__(self, store: SqliteStore) -> None:
@@ -195,9 +195,19 @@ class RedisMeter(Meter):
             answer = await call()
             self._client.echo("the end of this call")
             seen = list(self._until_end(monitor))
-        counted = Counter(commands=len(seen))
-        counted["elements"] = sum(self._elements(words) for words in seen)
-        return Work(counted), answer
+        return Work({"commands": len(seen), "elements": self._elements(seen)}), answer
+
+    def _elements(self, seen: list[list[bytes]]) -> int:
+        """How many elements these commands read or wrote; ranges are read again, soon after."""
+        again = self._client.pipeline(transaction=False)
+        written = 0
+        for words in seen:
+            name = words[0].decode().upper()
+            if name in _RANGES:
+                again.execute_command(*words)
+            elif name in _MANY:
+                written += len(words) - 2
+        return written + sum(len(elements) for elements in again.execute())
 
     def _until_end(self, monitor: Any) -> Any:
         while True:
@@ -212,13 +222,6 @@ class RedisMeter(Meter):
                 return
             if line["client"] == "lua" or any(self._namespace.encode() in word for word in words[1:]):
                 yield words
-
-    def _elements(self, words: list[bytes]) -> int:
-        """How many elements a command read or wrote; ranges are read again, soon after."""
-        name = words[0].decode().upper()
-        if name in _RANGES:
-            return len(self._client.execute_command(*words))
-        return len(words) - 2 if name in _MANY else 0
 
 
 @asynccontextmanager
