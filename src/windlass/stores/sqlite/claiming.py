@@ -70,7 +70,7 @@ class Taken(NamedTuple):
 
 def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> Taken:
     """At most `want.n` jobs: first by priority, the queues of one priority by turns, inside a queue by time and id."""
-    lines = _lines(db, sql, want)
+    lines: list[_Line] = _lines(db, sql, want)
     taken: list[Row] = []
     gate = _Gate(db, sql, now)
     while lines and len(taken) < want.n and not gate.full:
@@ -136,9 +136,14 @@ def _lines(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> lis
     ask = _reader(db, sql, types)
     return [
         _Line(ask, queue, level, allowances.get(queue, want.n), want)
-        for queue, level in json.loads(heads)
+        for queue, level in _heads(heads)
         if level is not None
     ]
+
+
+def _heads(text: str) -> list[tuple[str, int | None]]:
+    heads: list[tuple[str, int | None]] = json.loads(text)
+    return heads
 
 
 # All rows come as one JSON text: sqlite3 gives up the interpreter lock at every row it steps to, and has to wait for it

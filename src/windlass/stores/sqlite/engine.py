@@ -29,8 +29,9 @@ Operation: TypeAlias = Callable[[sqlite3.Connection, int], T]
 Telling: TypeAlias = Callable[[T, int], News]
 Synchronous: TypeAlias = Literal["FULL", "NORMAL", "OFF"]
 MEMORY = ":memory:"
-LONG = 0.25
-"""seconds for which the file may be locked before those who wait for it count as held up"""
+_LONG = 0.25  # seconds for which the file may be locked before those who wait for it count as held up
+GRACE = 0.5
+"""seconds that are given to those who could not extend their leases, before these are taken for lost"""
 _MOST_SHARED = 256
 _CLOCK_KEPT = 1000  # milliseconds after which the file's clock is written again, with whatever is written then
 _FAR = 86_400_000  # a file whose clock is ahead by more than a day was written under a wrong one: it is not followed
@@ -180,6 +181,18 @@ class Engine:
         result: T = await self._ask(lane, _Order(run, self._future(), asyncio.get_running_loop()))
         return result
 
+    async def let_others_write(self) -> None:
+        """Return after the file was seen free, and some time later: who waited for it then has had his turn."""
+        if self.place.in_memory:
+            return  # nobody else is there, and what this process has to extend comes first
+        await self.write(_untouched)
+        await asyncio.sleep(GRACE)
+
+    @property
+    def calm(self) -> bool:
+        """Whether the file was not kept locked lately, as far as this writer saw. For operations of the writer."""
+        return time.monotonic() - self.held_up_at > GRACE / 2
+
     def connect(self) -> sqlite3.Connection:
         """A connection with windlass's settings: they belong to a connection, not to the file."""
         try:
@@ -255,7 +268,7 @@ class Engine:
         asked = time.monotonic()
         _patiently(lambda: db.execute("BEGIN IMMEDIATE"), asked + self.place.timeout, self.place)
         began = time.monotonic()
-        if began - asked > LONG:
+        if began - asked > _LONG:
             self.held_up_at = began
         self._follow(db)
         now = self.clock()
@@ -267,7 +280,7 @@ class Engine:
         told = self._record(db, news, now, changed=db.total_changes > before)
         db.execute("COMMIT")
         ended = time.monotonic()
-        if ended - began > LONG:
+        if ended - began > _LONG:
             self.held_up_at = ended
         return told
 
@@ -309,6 +322,10 @@ class Engine:
 
 
 def _nothing(_: Told) -> None:
+    return
+
+
+def _untouched(_db: sqlite3.Connection, _now: int) -> None:
     return
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.sqlite.records import APPEND, line_end
+from windlass.stores.sqlite.turns import FLOOR_OF
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,7 +25,7 @@ SELECT id, status FROM windlass_jobs WHERE next_id = ? AND status IN ('failed', 
 """
 GO_ON = f"""
 UPDATE windlass_jobs SET status = 'queued', blocked_by = NULL, run_at = ?, queued_at = ?, updated_at = ?,
-    moves = moves + 1, history = {APPEND}
+    floor = {FLOOR_OF}, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 STOP = f"""
@@ -55,5 +56,5 @@ def settle(
     if db.execute(sql(LIVE), (job_id,)).fetchone() is not None:
         return 0, set()
     line = line_end(Happened.UNBLOCKED, Status.QUEUED)
-    db.execute(sql(GO_ON), (now, now, now, now, line, job_id))
+    db.execute(sql(GO_ON), (now, now, now, now, now, line, job_id))
     return 1, set()

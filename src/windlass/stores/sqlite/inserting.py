@@ -10,7 +10,7 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.sqlite.news import News, queued
 from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
-from windlass.stores.sqlite.turns import Turns
+from windlass.stores.sqlite.turns import FLOOR_OF, Turns
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,9 +23,10 @@ INSERT INTO windlass_jobs (
     id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
     queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
     schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-    history, awaits, takes, rate_n, rate_ms, rate_key, fair_key, next_id, blocked_by
+    history, awaits, takes, rate_n, rate_ms, rate_key, fair_key, next_id, blocked_by, floor
 ) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 ON CONFLICT (id) DO NOTHING
 """
@@ -39,7 +40,7 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
             tails[id(draft.options)] = _tail(draft.options, now)
     depths = _room(db, sql, {draft.options.queue for draft in drafts})
     if not depths and all(_plain(draft) for draft in drafts):
-        _insert_alike(db, sql, drafts, tails)
+        _insert_alike(db, sql, drafts, tails, now)
         return [Created(draft.id) for draft in drafts]
     turns = Turns(db, sql)
     return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
@@ -78,8 +79,8 @@ INSERT INTO windlass_jobs (
     id, type, payload,
     queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
     schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-    history
-) SELECT key, ?, value, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
+    history, floor
+) SELECT key, ?, value, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
 ON CONFLICT (id) DO NOTHING
 """
 
@@ -88,21 +89,35 @@ _PLAIN = 22  # how much of a tail jobs without limits, rates and flows need
 
 
 def _insert_alike(
-    db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], tails: dict[int, tuple[Any, ...]]
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    drafts: Sequence[Draft],
+    tails: dict[int, tuple[Any, ...]],
+    now: int,
 ) -> None:
     alike: dict[tuple[str, int], dict[str, str]] = {}
     for draft in drafts:
         alike.setdefault((draft.type, id(draft.options)), {})[draft.id] = draft.payload_json
+    turns = Turns(db, sql)
+    floors = {id(one): turns.floor(one, now) for one in {id(one.options): one.options for one in drafts}.values()}
     for (type_, options), members in alike.items():
-        tail = tails[options][:_PLAIN]
-        db.execute(sql(INSERT_ALIKE), (type_, *tail, json.dumps(members, ensure_ascii=False)))
+        told = json.dumps(members, ensure_ascii=False)
+        db.execute(sql(INSERT_ALIKE), (type_, *tails[options][:_PLAIN], floors[options], told))
 
 
 KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
-LIMITED_QUEUES = "SELECT name, max_depth FROM windlass_queues WHERE max_depth IS NOT NULL"
+LIMITED_QUEUES = """
+SELECT name, max_depth FROM windlass_queues WHERE name IN (SELECT value FROM json_each(?)) AND max_depth IS NOT NULL
+"""
+# Counted no further than it matters, by two indexes that hold nothing else.
 DEPTH = """
-SELECT count(*) FROM windlass_jobs
-WHERE status IN ('queued', 'scheduled', 'retrying', 'blocked') AND status <> 'processing' AND queue = ?
+SELECT count(*) FROM (
+    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = :queue
+    UNION ALL
+    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_depth
+    WHERE status IN ('scheduled', 'retrying', 'blocked') AND queue = :queue
+    LIMIT :most
+)
 """
 
 
@@ -110,8 +125,11 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -
     # The write comes first: inside a caller's deferred transaction it takes the write lock before anything is read,
     # so that what is read stays true.
     db.executemany(sql(KNOWN_QUEUE), [(queue,) for queue in queues])
-    limited = {name: most for name, most in db.execute(sql(LIMITED_QUEUES)) if name in queues}
-    return {name: [most, db.execute(sql(DEPTH), (name,)).fetchone()[0]] for name, most in limited.items()}
+    limited = db.execute(sql(LIMITED_QUEUES), (json.dumps(list(queues)),)).fetchall()
+    return {
+        _text(name): [most, db.execute(sql(DEPTH), {"queue": name, "most": most}).fetchone()[0]]
+        for name, most in limited
+    }
 
 
 KNOWN = "SELECT 1 FROM windlass_jobs WHERE id = ?"
@@ -147,7 +165,8 @@ def _insert_one(
         depth[1] += 1
     if draft.fair_key is not None and tail[1] == Status.QUEUED.value:
         tail = (*tail[:3], turns.take(options, draft.fair_key, now), *tail[4:])
-    db.execute(sql(INSERT), _row(draft, tail))
+    floor = turns.floor(options, now) if draft.fair_key is None else None
+    db.execute(sql(INSERT), (*_row(draft, tail), floor))
     if draft.idempotency_key is not None and options.idempotency_window is not None:
         until = now + as_duration_ms(options.idempotency_window)
         db.execute(sql(REMEMBER), (draft.idempotency_key, draft.id, until))
@@ -157,7 +176,7 @@ def _insert_one(
 HOLDER = "SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?"
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
-    blocked_by = NULL, moves = moves + 1, history = {APPEND}
+    floor = {FLOOR_OF}, blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 # One that awaits others goes on waiting.
@@ -186,7 +205,8 @@ def _meet_holder(
     to = Status.SCHEDULED if run_at > now else Status.QUEUED
     queued_at = now if to is Status.QUEUED else None
     line = line_end(Happened.REPLACED, to)
-    db.execute(sql(REPLACE), (draft.payload_json, tail[2], run_at, to.value, queued_at, now, now, line, holder_id))
+    values = (draft.payload_json, tail[2], run_at, to.value, queued_at, now, now, now, line, holder_id)
+    db.execute(sql(REPLACE), values)
     return Replaced(holder_id)
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
-from windlass.stores.sqlite import claiming, inserting, operating, settling, sweeping
+from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking
 from windlass.stores.sqlite.engine import translated
-from windlass.stores.sqlite.news import CHANGED, News, record
+from windlass.stores.sqlite.news import CHANGED, NOTHING, News, record
 from windlass.stores.sqlite.records import as_duration_ms
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_TRIES = 5  # how often a rescue waits for a file that is kept locked again and again before it leaves it to the next
 _LEGACY = -1  # sqlite3.LEGACY_TRANSACTION_CONTROL, which came with Python 3.12
 
 
@@ -71,6 +72,8 @@ class SqliteJobs:
         self._sql = engine.sql
         self._idle = False
         self._doubts: dict[str, _Attempt] = {}
+        self._rounds = pruning.Rounds()
+        self._sweep = unblocking.Sweep()
 
     async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
         """Write each draft or say why not."""
@@ -210,12 +213,11 @@ class SqliteJobs:
 
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
-        found = await self._engine.read(lambda db, now: (*sweeping.anything_due(db, self._sql, now), now))
-        anything, due, now = found
-        if not anything:
-            return Promoted(0, 0, sweeping.until(due, now))
+        look = await self._engine.read(lambda db, now: sweeping.look(db, self._sql, self._sweep, n, now))
+        if not look.anything:
+            return Promoted(0, 0, look.next_due)
         return await self._engine.write(
-            lambda db, now: sweeping.promote(db, self._sql, n, now),
+            lambda db, now: sweeping.promote(db, self._sql, look.lines, n, now),
             tell=lambda done, _: News(done.promoted + done.unblocked),
         )
 
@@ -228,15 +230,22 @@ class SqliteJobs:
         """Hand back what was lost."""
         if not await self._engine.read(lambda db, now: sweeping.anything_lost(db, self._sql, now)):
             return []
-        handed = await self._engine.write(
-            lambda db, now: sweeping.rescue(db, self._sql, n, now),
-            tell=lambda handed, _: settling.news_of(handed.transitions, handed.freed),
-        )
-        return handed.rescued
+        # Who keeps the file locked over the end of a lease keeps its holder from extending it. So this is done only
+        # after the file was free for a moment in which those who waited for it had their turn.
+        for _ in range(_TRIES):
+            await self._engine.let_others_write()
+            handed = await self._engine.write(
+                lambda db, now: sweeping.rescue(db, self._sql, n, now) if self._engine.calm else None,
+                tell=lambda handed, _: settling.news_of(handed.transitions, handed.freed) if handed else NOTHING,
+            )
+            if handed is not None:
+                return handed.rescued
+        return []
 
     async def prune(self, retention: Retention, n: int) -> int:
         """Delete what has been kept long enough."""
-        return await self._engine.write(lambda db, now: sweeping.prune(db, self._sql, retention, n, now))
+        seqs = await self._engine.read(lambda db, now: pruning.past(db, self._sql, retention, self._rounds, n, now))
+        return await self._engine.write(lambda db, now: pruning.prune(db, self._sql, seqs, now))
 
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
         """Carry out operators' orders."""

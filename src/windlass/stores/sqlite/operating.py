@@ -8,6 +8,7 @@ from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.sqlite.records import APPEND, STATUSES, line_end
+from windlass.stores.sqlite.turns import FLOOR_OF
 from windlass.stores.sqlite.unblocking import ANY_BLOCKED, unblock
 
 if TYPE_CHECKING:
@@ -81,14 +82,16 @@ def _cancel(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, fou
 
 HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = ? AND id <> ?"
 RESTART = f"""
-UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, attempts = 0, crashes = 0,
+UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, floor = {FLOOR_OF},
+    attempts = 0, crashes = 0,
     result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL, duration_ms = NULL,
     wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, charged = NULL, unique_key = unique_queued,
     moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 HURRY = f"""
-UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, moves = moves + 1,
+UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, floor = {FLOOR_OF},
+    moves = moves + 1,
     history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
@@ -99,14 +102,14 @@ def _retry(
 ) -> Answer:
     line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
     if found in (Status.SCHEDULED, Status.RETRYING):
-        db.execute(sql(HURRY), (now, now, now, now, line, order.id))
+        db.execute(sql(HURRY), (now, now, now, now, now, line, order.id))
         return Answer(Operated.DONE, found)
     if not found.finished:
         return Answer(Operated.REFUSED, found)
     holder = db.execute(sql(HOLDER), (key, order.id)).fetchone() if key is not None else None
     if holder is not None:
         return Answer(Operated.DUPLICATE, found, holder[0])
-    db.execute(sql(RESTART), (now, now, now, now, line, order.id))
+    db.execute(sql(RESTART), (now, now, now, now, now, line, order.id))
     return Answer(Operated.DONE, found)
 
 

@@ -17,6 +17,18 @@ FORGET = "DELETE FROM windlass_rates WHERE key = ? AND at <= ?"
 FORGET_ALL = "DELETE FROM windlass_rates WHERE at <= ?"
 
 
+OLDEST = "SELECT min(at) FROM windlass_rates WHERE key = ? AND at > ?"
+CALL = "INSERT INTO windlass_calls (key, at) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at"
+DISMISS = "DELETE FROM windlass_calls WHERE key = ?"
+_SOON = 1000  # milliseconds: those who were called have not started, so nothing is booked that could tell
+
+
+def call(db: sqlite3.Connection, sql: Callable[[str], str], key: str, per: int, now: int) -> None:
+    """Write down when to look at this line next: when the oldest that counts no longer does."""
+    oldest: int | None = db.execute(sql(OLDEST), (key, now - per)).fetchone()[0]
+    db.execute(sql(CALL), (key, now + min(per, _SOON) if oldest is None else oldest + per))
+
+
 class Rates:
     """The rates that one claim meets."""
 
@@ -25,6 +37,7 @@ class Rates:
         self._spent: dict[str, int] = {}
         self._in_line: dict[str, int] = {}
         self._booked: dict[tuple[str, int], int] = {}
+        self._to_call: dict[str, int] = {}
 
     def lets_through(self, key: str, n: int, per: int, *, called: bool) -> bool:
         """Whether one more may start; one that was not called goes behind those that are blocked already."""
@@ -34,6 +47,7 @@ class Rates:
         ahead = self._spent[key] + (0 if called else self._in_line[key])
         if ahead >= n:
             self._in_line[key] += 1
+            self._to_call[key] = per
             return False
         self._spent[key] += 1
         booking = (key, per)
@@ -41,10 +55,14 @@ class Rates:
         return True
 
     def book(self) -> None:
-        """Write down what was let through."""
+        """Write down what was let through, and when to call those that were not."""
         for (key, per), n in self._booked.items():
             self._db.execute(self._sql(FORGET), (key, self._now - per))
             self._db.execute(self._sql(BOOK), (key, booked_at(self._now, per), n))
+            if self._in_line[key]:
+                self._to_call[key] = per
+        for key, per in self._to_call.items():
+            call(self._db, self._sql, key, per, self._now)
 
 
 def room(db: sqlite3.Connection, sql: Callable[[str], str], key: str, n: int, per: int, now: int) -> int:

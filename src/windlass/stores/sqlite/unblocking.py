@@ -9,6 +9,7 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.sqlite import flows, rates
 from windlass.stores.sqlite.records import APPEND, line_end
+from windlass.stores.sqlite.turns import FLOOR_OF
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,21 +34,18 @@ def free_slots(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[
     return unblock(db, sql, waited, now)
 
 
-# Steps from one line to the next by the index, however many jobs stand in each, and keeps those whose way is free:
-# lines that are held must not hide a free one behind them.
-WAITED_FOR = """
+# From one line to the next by the index, however many jobs stand in each, and of each whether its way is free. A rate's
+# line is called when its time has come, so here it needs a look only if nobody has written down when that is.
+LINES = """
 WITH RECURSIVE lines (by) AS (
-    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked'
+    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > :after
     UNION ALL
     SELECT (SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by)
-    FROM lines WHERE by IS NOT NULL
+    FROM lines WHERE by IS NOT NULL LIMIT :most
 )
-SELECT by FROM lines WHERE by IS NOT NULL AND CASE
+SELECT by, CASE
     WHEN substr(by, 1, 7) = 'unique:' THEN NOT EXISTS (SELECT 1 FROM windlass_jobs WHERE unique_key = substr(by, 8))
-    WHEN substr(by, 1, 5) = 'rate:' THEN (
-        SELECT (SELECT coalesce(sum(n), 0) FROM windlass_rates WHERE key = substr(by, 6) AND at > ? - rate_ms) < rate_n
-        FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    )
+    WHEN substr(by, 1, 5) = 'rate:' THEN NOT EXISTS (SELECT 1 FROM windlass_calls WHERE key = substr(by, 6))
     WHEN substr(by, 1, 5) = 'flow:' THEN NOT EXISTS (
         SELECT 1 FROM windlass_jobs
         WHERE next_id = substr(by, 6) AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying')
@@ -58,13 +56,22 @@ SELECT by FROM lines WHERE by IS NOT NULL AND CASE
     ELSE (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = substr(by, 7)) < (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
     ) END
-LIMIT ?
+FROM lines WHERE by IS NOT NULL
 """
+_AT_ONCE = 100  # how many lines one sweep looks at; the next goes on behind them
 
 
-def sweep(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> int:
-    """Heal what no ending freed: a way that became free otherwise, as when the next in line was cancelled."""
-    return unblock(db, sql, [by for (by,) in db.execute(sql(WAITED_FOR), (now, n))], now)
+class Sweep:
+    """Heals what no ending freed, a part of the lines at a time: a way that became free otherwise."""
+
+    def __init__(self) -> None:
+        self._after = ""
+
+    def free(self, db: sqlite3.Connection, sql: Callable[[str], str]) -> list[str]:
+        """Of the next lines those whose way is free. Only reads."""
+        rows = db.execute(sql(LINES), {"after": self._after, "most": _AT_ONCE}).fetchall()
+        self._after = rows[-1][0] if len(rows) == _AT_ONCE else ""
+        return [by for by, free in rows if free]
 
 
 SLOTS_TAKEN = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
@@ -78,7 +85,7 @@ CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked
 UNBLOCK = f"""
 UPDATE windlass_jobs SET status = 'queued',
     blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
-    updated_at = ?, moves = moves + 1, history = {APPEND}
+    updated_at = ?, floor = {FLOOR_OF}, moves = moves + 1, history = {APPEND}
 WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
 
@@ -98,9 +105,20 @@ def unblock(
             done += went_on
             lines += freed
             deleted = None  # only the first in a chain awaited it
-        elif (room := _room(db, sql, kind, key, now)) > 0:
-            done += db.execute(sql(UNBLOCK), (now, now, line, by, room)).rowcount
+            continue
+        if (room := _room(db, sql, kind, key, now)) > 0:
+            done += db.execute(sql(UNBLOCK), (now, now, now, line, by, room)).rowcount
+        if kind == "rate":
+            _call_again(db, sql, key, now)
     return done
+
+
+def _call_again(db: sqlite3.Connection, sql: Callable[[str], str], key: str, now: int) -> None:
+    first = db.execute(sql(FIRST), (f"rate:{key}",)).fetchone()
+    if first is None:
+        db.execute(sql(rates.DISMISS), (key,))
+    else:
+        rates.call(db, sql, key, first[2], now)
 
 
 def _room(db: sqlite3.Connection, sql: Callable[[str], str], kind: str, key: str, now: int) -> int:
@@ -116,26 +134,16 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], kind: str, key: str
     return int(limit) - int(db.execute(sql(SLOTS_TAKEN), (key,)).fetchone()[0])
 
 
-RATE_LINES = """
-WITH RECURSIVE lines (by) AS (
-    SELECT min(blocked_by) FROM windlass_jobs
-    WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
-    UNION ALL
-    SELECT (
-        SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by AND blocked_by < 'rate;'
-    ) FROM lines WHERE by IS NOT NULL
-)
-SELECT min((
-    SELECT min(at) + (
-        SELECT rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    ) FROM windlass_rates WHERE key = substr(by, 6) AND at > ? - (
-        SELECT rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    )
-)) FROM lines WHERE by IS NOT NULL
-"""
+CALLS = "SELECT key FROM windlass_calls WHERE at <= ? ORDER BY at LIMIT ?"
+NEXT_CALL = "SELECT min(at) FROM windlass_calls"
 
 
-def next_room(db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> int | None:
-    """When the first of the rates that jobs wait for has room."""
-    found: int | None = db.execute(sql(RATE_LINES), (now,)).fetchone()[0]
-    return found
+def called(db: sqlite3.Connection, sql: Callable[[str], str], now: int, n: int) -> list[str]:
+    """At most `n` lines of rates that should have room by now."""
+    return [f"rate:{key}" for (key,) in db.execute(sql(CALLS), (now, n))]
+
+
+def next_call(db: sqlite3.Connection, sql: Callable[[str], str]) -> int | None:
+    """When the first of the rates that jobs wait for should have room."""
+    at: int | None = db.execute(sql(NEXT_CALL)).fetchone()[0]
+    return at

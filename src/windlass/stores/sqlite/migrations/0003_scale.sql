@@ -9,12 +9,17 @@ CREATE INDEX windlass_jobs_floor ON windlass_jobs (queue, priority, floor) WHERE
 CREATE INDEX windlass_jobs_finished ON windlass_jobs (status, queue, finished_at) WHERE finished_at IS NOT NULL;
 -- How deep a queue is, beside what is queued; a job that is claimed at once never enters it.
 CREATE INDEX windlass_jobs_depth ON windlass_jobs (queue) WHERE status IN ('scheduled', 'retrying', 'blocked');
+-- Whom a worker should stop: hardly ever anybody.
+CREATE INDEX windlass_jobs_cancels ON windlass_jobs (worker_id) WHERE status = 'processing' AND cancel_requested_at IS NOT NULL;
 
 CREATE INDEX windlass_schedules_due ON windlass_schedules (next_tick) WHERE paused_at IS NULL;
 
 -- When to look again at the line of a rate that jobs are blocked by.
 CREATE TABLE windlass_calls (key TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX windlass_calls_at ON windlass_calls (at);
+-- What has expired, for prune.
+CREATE INDEX windlass_rates_at ON windlass_rates (at);
+CREATE INDEX windlass_locks_expiry ON windlass_locks (expires_at);
 
 -- One row: the highest clock seen here, and what was told so far. Everything in it only grows, but the queue, the hop and
 -- since which telling the queue has been the same.
