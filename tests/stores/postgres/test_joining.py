@@ -259,7 +259,7 @@ async def test_a_duplicate_does_not_abort_the_transaction(store: PostgresStore, 
 
 async def test_who_listens_is_woken_by_the_commit(store: PostgresStore, tx: Tx) -> None:
     rings: list[int] = []
-    async with store.notices.subscribe(lambda: rings.append(1)):
+    async with store.notices.subscribe(lambda _: rings.append(1)):
         await until(lambda: store.notices.healthy, "the notices to be healthy")
         await tx.insert(store, draft())
         rings.clear()

@@ -71,7 +71,7 @@ async def test_a_pooler_is_noticed_and_told_of(pooled: PostgresStore, store: Pos
     assert any("pooler" in warning for warning in pooled.capabilities.warnings)
     assert store.capabilities.push
     assert not any("pooler" in warning for warning in store.capabilities.warnings)
-    async with pooled.notices.subscribe(lambda: None):
+    async with pooled.notices.subscribe(lambda _: None):
         assert not pooled.notices.healthy
 
 

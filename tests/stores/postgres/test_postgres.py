@@ -219,7 +219,7 @@ async def test_notices_come_back_after_their_connection_was_lost(store: Postgres
     other = store.sibling()
     await other.open()
     rings: list[int] = []
-    async with store.notices.subscribe(lambda: rings.append(1)):
+    async with store.notices.subscribe(lambda _: rings.append(1)):
         await until(lambda: store.notices.healthy, "the notices to be healthy")
         await cut(place)
         await until(lambda: not store.notices.healthy, "the loss to be noticed")
@@ -240,7 +240,7 @@ async def test_the_last_words_of_a_server_whose_end_is_not_heard_yet_stop_nobody
     async with wire.laid() as port:
         far = store_at(f"{place.url.replace(str(wire.port), str(port))}?schema={place.schema}")
         await far.open()
-        async with far.notices.subscribe(lambda: None):
+        async with far.notices.subscribe(lambda _: None):
             await until(lambda: far.notices.healthy, "the notices to be healthy")
             await asyncio.gather(*[far.health() for _ in range(6)])  # so that some connections are there
             await cut(place)

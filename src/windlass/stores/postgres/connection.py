@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg import exceptions as pg
 
-from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
+from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
 from windlass.stores.patience import Patience
+
+if TYPE_CHECKING:
+    from windlass.stores.contract import Notice
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Rows: TypeAlias = Sequence[Any]
@@ -66,6 +69,11 @@ _RIVALS = (pg.DeadlockDetectedError, pg.SerializationError)
 """nothing has happened: another transaction came first"""
 
 
+def in_doubt(error: BaseException) -> bool:
+    """Whether what was asked may have been done all the same: the server has not said that it was not."""
+    return not isinstance(error, pg.PostgresError) or isinstance(error, _LOST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where the tables are."""
@@ -95,12 +103,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _nobody(_: Iterable[str]) -> None:
+def _nobody(*_: Notice) -> None:
     return
 
 
-def _nothing() -> None:
-    return
+END_THESE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = ANY ($1::int[]) AND application_name = 'windlass' AND pid <> pg_backend_pid()
+"""
 
 
 class Link:
@@ -113,11 +123,13 @@ class Link:
         self.identity: str | None = None
         """what tells this installation from any other, for transactions that are the caller's own"""
         self.read_only = False
-        self.changed: Callable[[Iterable[str]], None] = _nobody
-        """told after every change, with the queues that have something new"""
-        self.look_again: Callable[[], None] = _nothing
+        self.changed: Callable[..., None] = _nobody
+        """given the notices of every change, after it"""
+        self.look_again: Callable[[], None] = _nobody
         """wakes whoever waits for jobs here, and nobody elsewhere"""
         self._pids: dict[Connection, int] = {}
+        self._left: set[int] = set()
+        """server processes whose connections were given up in the middle of something"""
         self._open = False
         self._idle: list[Connection] = []
         self._room = asyncio.Semaphore(_MOST)
@@ -182,12 +194,34 @@ class Link:
                 # Plans are made for good, so no statement is prepared again in the middle of the work.
                 max_cached_statement_lifetime=0,
                 # A pooler refuses settings that it does not know.
-                server_settings={"application_name": "windlass", **(_PLANS if keep else {})},
+                server_settings={"application_name": "windlass", **(self._settings() if keep else {})},
             )
         except (pg.ClientConfigurationError, ValueError) as error:
             raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
         self._pids[connection] = connection.get_server_pid()
         return connection
+
+    def _settings(self) -> dict[str, str]:
+        # The server ends what takes too long before its caller gives up, so that few answers are missed, and what a
+        # caller that stands still has begun: others may be waiting for its locks.
+        ms = int(self.place.timeout * 1000)
+        limits = {"statement_timeout": f"{ms * 9 // 10}", "idle_in_transaction_session_timeout": f"{ms}"}
+        return {**_PLANS, **limits}
+
+    async def end_what_was_left(self) -> None:
+        """See to it that nothing is being done any more over connections that were given up.
+
+        What they had begun has ended then, one way or the other, and can be seen. Behind a pooler nobody knows which
+        server process worked for whom.
+        """
+        deadline, patience = time.monotonic() + self.place.timeout, Patience()
+        while left := [] if self.pooled else sorted(self._left - set(self._pids.values())):
+            if not await self.fetch(END_THESE, left):
+                self._left.difference_update(left)
+            elif time.monotonic() > deadline:
+                raise StoreUnavailable(f"{self.place.address} is still at what it was asked before: try again")
+            else:
+                await patience.pause()
 
     def is_own(self, pid: int) -> bool:
         """Whether this server process works for this store: its notices tell us nothing new."""
@@ -218,15 +252,19 @@ class Link:
                 raise
             except BaseException:
                 # Cancelled or timed out: the server may still be at it, and its answer would be taken for another's.
-                self.drop(connection)
+                self._leave(connection)
                 raise
             self._give_back(connection)
 
     def _give_back(self, connection: Connection) -> None:
         if connection.is_closed() or connection.is_in_transaction() or not self._open:
-            self.drop(connection)
+            self._leave(connection)
         else:
             self._idle.append(connection)
+
+    def _leave(self, connection: Connection) -> None:
+        self._left.add(self._pids.get(connection, 0))
+        self.drop(connection)
 
     def drop(self, connection: Connection) -> None:
         """End a connection at once, whatever it is doing."""
@@ -334,7 +372,7 @@ def guarded(method: F) -> F:
 def translate(error: Exception, place: Place) -> StoreError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     if isinstance(error, (UnicodeError, OverflowError)):
-        return StoreError(f"PostgreSQL cannot keep a value of this job: {str(error)[:200]}")
+        return ValueRefused(f"PostgreSQL cannot keep a value of this job: {str(error)[:200]}")
     if isinstance(error, TimeoutError):
         return StoreUnavailable(f"{place.address} did not answer within {place.timeout:g} s: try again")
     if isinstance(error, (*_LOST, OSError)):
@@ -345,7 +383,7 @@ def translate(error: Exception, place: Place) -> StoreError:
     if isinstance(error, pg.PostgresError):
         return refused(error.sqlstate or "", error.args[0] if error.args else "", place)
     if isinstance(error, pg.DataError):
-        return StoreError(f"PostgreSQL cannot keep a value of this job: {_first_line(error)}")
+        return ValueRefused(f"PostgreSQL cannot keep a value of this job: {_first_line(error)}")
     return StoreUnavailable(f"the connection to {place.address} was lost: try again")
 
 
@@ -367,14 +405,14 @@ def refused(state: str, said: object, place: Place) -> StoreError:
         return StoreUnavailable(f"{where} is read-only, a standby for one: give the URL of the primary")
     if state in {"42P01", "42703", "3F000"}:  # no such table, column, schema
         return SchemaMismatch(f"{where} does not have windlass's tables: run 'windlass migrate'")
-    if state in _BUSY or state.startswith("08"):
+    if state in _BUSY or state.startswith(("08", "58")):  # the connection, or the disk below the server
         return StoreUnavailable(f"{where} could not do it now (SQLSTATE {state}): try again")
     if state.startswith("53"):  # out of disk, memory
         return StoreUnavailable(f"{where} is out of room (SQLSTATE {state}): nothing was written; free some, try again")
     if state == "25P02":
         return StoreError("an earlier statement in this transaction has failed: roll it back and begin again")
-    if state.startswith("22"):
-        return StoreError(f"PostgreSQL cannot keep a value of this job: {_first_line(said)}")
+    if state.startswith("22") or state == "54000":  # a value out of bounds, or larger than there can be
+        return ValueRefused(f"PostgreSQL cannot keep a value of this job: {_first_line(said)}")
     return StoreError(f"PostgreSQL refused (SQLSTATE {state}): {_first_line(said)}")
 
 

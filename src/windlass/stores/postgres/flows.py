@@ -12,7 +12,7 @@ from windlass.core.history import Happened
 from windlass.core.status import LIVE as LIVE_STATUSES
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import LOCK, line_locks
-from windlass.stores.postgres.records import AT, CLOCK, append, line_end
+from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,9 +65,10 @@ UPDATE windlass_jobs AS j SET
     queued_at = CASE WHEN judged.lost IS NULL THEN {AT} ELSE j.queued_at END,
     finished_at = CASE WHEN judged.lost IS NOT NULL THEN {AT} END,
     unique_key = CASE WHEN judged.lost IS NULL THEN j.unique_key END, updated_at = {AT},
+    {marked("judged.lost IS NULL")},
     {append(_LINE)}
 FROM clock AS c, judged WHERE j.id = judged.id AND (judged.lost IS NOT NULL OR NOT judged.live)
-RETURNING j.status, j.next_id, judged.unique_key
+RETURNING j.status, j.queue, j.next_id, judged.unique_key
 """  # noqa: S608  # made of constants
 _GOES_ON = line_end(Happened.UNBLOCKED, Status.QUEUED)
 _STOPS = line_end(Happened.CANCELLED, Status.CANCELLED)[:-1]
@@ -81,16 +82,16 @@ def falling(waiting: Iterable[str], deleted: Mapping[str, str]) -> Steps[set[str
 
 def settling(
     link: Link, waiting: Iterable[str], deleted: Mapping[str, str], locked: set[str]
-) -> Steps[tuple[int, set[str]]]:
-    """Look whether jobs still have to wait: how many went on, and other lines that may have become free.
+) -> Steps[tuple[list[str], set[str]]]:
+    """Look whether jobs still have to wait: the queues of those that went on, and other lines that may be free now.
 
     `deleted` names, of each, one that it awaited and that went away unfinished; `locked` are the lines that are held.
     """
-    look, gone_on, cancelled, freed = sorted(waiting), 0, 0, set[str]()
+    look, gone_on, cancelled, freed = sorted(waiting), list[str](), 0, set[str]()
     while look and cancelled < _MOST:
         rows: Rows = yield SETTLE, (look, [deleted.get(id_) for id_ in look], _GOES_ON, _STOPS)
-        ends = [row[1:] for row in rows if row[0] == Status.CANCELLED.value]
-        gone_on += len(rows) - len(ends)
+        ends = [row[2:] for row in rows if row[0] == Status.CANCELLED.value]
+        gone_on += [row[1] for row in rows if row[0] != Status.CANCELLED.value]
         cancelled += len(ends)
         lines = {line for end in ends for line in _freed(*end)}
         if lines - locked:  # inserted since

@@ -15,11 +15,23 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.locking import LOCK, key_locks
-from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, as_ms, epoch, floored, line_end
+from windlass.stores.postgres.notices import channel_of, of_drafts
+from windlass.stores.postgres.records import (
+    AT,
+    CLOCK,
+    STATUSES,
+    TURNS,
+    append,
+    as_ms,
+    epoch,
+    floored,
+    line_end,
+    marked,
+)
 from windlass.stores.postgres.turns import Turns, taking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
@@ -50,7 +62,7 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         SELECT FROM windlass_queue_settings AS s JOIN options AS o ON s.name = o.queue WHERE s.max_depth IS NOT NULL
     ) AS bounded, $12::text IS NULL OR EXISTS (
         SELECT FROM windlass_meta WHERE key = 'identity' AND value = $12::text
-    ) AS here
+    ) AS here, {TURNS} AS turns
 ), opened AS (
     INSERT INTO windlass_queues (name)
     SELECT DISTINCT o.queue FROM options AS o, gate
@@ -68,7 +80,8 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         THEN timestamptz 'epoch' + d.turn * interval '1 millisecond' ELSE o.run_at END,
         o.max_attempts, o.max_crashes, o.timeout_ms, o.now, o.now, o.queued_at,
         o.schedule, o.tick, o.parent_id, o.replay_of, o.correlation_id, o.user_id, o.entity_name, o.entity_id, o.tags,
-        o.metadata::json, o.trace, o.line, d.rate_key, o.rate_n, o.rate_ms, d.fair_key, d.next_id, o.awaits, o.takes,
+        o.metadata::json, o.trace, o.line, d.rate_key, o.rate_n, o.rate_ms,
+        CASE WHEN d.fair_key IS NULL AND gate.turns THEN '' ELSE d.fair_key END, d.next_id, o.awaits, o.takes,
         CASE WHEN o.awaits IS NOT NULL THEN 'flow:' || d.id END
     FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
@@ -82,9 +95,8 @@ WITH {CLOCK}, asked AS MATERIALIZED (
     ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT gate.here, gate.bounded, (SELECT count(*) FROM made), (
-    SELECT string_agg(pg_notify($13::text, fresh.queue)::text, '')
-    FROM (SELECT DISTINCT queue FROM options WHERE status = 'queued') AS fresh
-    WHERE $13::text IS NOT NULL AND gate.here AND NOT gate.bounded
+    SELECT string_agg(pg_notify($13::text, notice)::text, '') FROM unnest($18::text[]) AS notice
+    WHERE gate.here AND NOT gate.bounded
 )
 FROM gate
 """  # noqa: S608  # made of constants
@@ -110,7 +122,7 @@ SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnames
 """
 
 
-def joining(link: Link, drafts: Sequence[Draft], channel_of: Callable[[Link], str]) -> Steps[list[Inserted]]:
+def joining(link: Link, drafts: Sequence[Draft]) -> Steps[list[Inserted]]:
     """The same inside the caller's own transaction, whose commit also sends the notices."""
     if link.schema is None:  # the store has not been opened: the tables are where the caller finds them
         found: Rows = yield SCHEMA, (f"{link.place.namespace}_jobs",)
@@ -166,6 +178,7 @@ def _values(
         _column([draft.fair_key for draft in drafts]),
         _column([draft.next_id for draft in drafts]),
         _column([turns.take(draft) for draft in drafts]),
+        None if channel is None else [notice.text() for notice in of_drafts(drafts)],
     )
 
 
@@ -208,15 +221,19 @@ def _options(n: int, options: Options) -> dict[str, Any]:
 
 
 BOUNDED = "SELECT name, max_depth FROM windlass_queue_settings WHERE name = ANY ($1::text[]) AND max_depth IS NOT NULL"
+# No further than to the largest depth: how much more waits there is of no account.
 FACTS = """
 SELECT 'known', id, NULL, NULL, NULL FROM windlass_jobs WHERE id = ANY ($1::text[])
 UNION ALL SELECT 'holder', unique_key, id, status, created_at FROM windlass_jobs WHERE unique_key = ANY ($2::text[])
 UNION ALL SELECT 'same', key, job_id, NULL, NULL FROM windlass_idempotency
     WHERE key = ANY ($3::text[]) AND expires_at > statement_timestamp()
-UNION ALL SELECT 'depth', name, (
-    SELECT count(*) FROM windlass_jobs AS j
-    WHERE j.status IN ('queued', 'scheduled', 'retrying', 'blocked') AND j.status <> 'processing' AND j.queue = name
-)::text, NULL, NULL FROM unnest($4::text[]) AS name
+UNION ALL SELECT 'depth', name, ((
+    SELECT count(*) FROM (SELECT FROM windlass_jobs WHERE status = 'queued' AND queue = name LIMIT most) AS queued
+) + (
+    SELECT count(*) FROM (
+        SELECT FROM windlass_jobs WHERE status IN ('scheduled', 'retrying', 'blocked') AND queue || '' = name LIMIT most
+    ) AS others
+))::text, NULL, NULL FROM unnest($4::text[], $5::int[]) AS bounded (name, most)
 """
 
 
@@ -231,7 +248,7 @@ def carefully(link: Link, drafts: Sequence[Draft], channel: str | None = None) -
         locks += [f"{link.scope}:same:{key}" for key in same] + [f"{link.scope}:depth:{name}" for name in depths]
         if locks:
             yield LOCK, (sorted(locks),)
-        facts: Rows = yield FACTS, ([draft.id for draft in drafts], keys, same, sorted(depths))
+        facts: Rows = yield FACTS, ([draft.id for draft in drafts], keys, same, list(depths), list(depths.values()))
         turns = yield from taking(drafts)
         verdicts = yield from _Insertion(facts, depths, turns, channel).write(drafts)
         if verdicts is not None:
@@ -262,7 +279,7 @@ UPDATE windlass_jobs AS j SET payload = $2::text::json, priority = $3::int,
     run_at = CASE WHEN {_WAITS} THEN j.run_at ELSE {_RUN_AT} END,
     status = CASE WHEN {_WAITS} THEN 'blocked' WHEN {_RUN_AT} > c.now THEN 'scheduled' ELSE 'queued' END,
     queued_at = CASE WHEN {_WAITS} THEN j.queued_at WHEN {_RUN_AT} > c.now THEN NULL ELSE c.now END,
-    updated_at = {AT}, blocked_by = CASE WHEN {_WAITS} THEN j.blocked_by END,
+    updated_at = {AT}, blocked_by = CASE WHEN {_WAITS} THEN j.blocked_by END, {marked()},
     {append(f"CASE WHEN {_WAITS} THEN $9::text WHEN {_RUN_AT} > c.now THEN $8::text ELSE $7::text END")}
 FROM clock AS c, asked
 WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retrying') RETURNING j.id

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.errors import StoreError
-from windlass.stores.contract import Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Created, Extended, Inserted, Promoted, Replaced, Verdict
 from windlass.stores.postgres import inserting, joining, operating, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
-from windlass.stores.postgres.connection import Room, guarded
-from windlass.stores.postgres.flows import Rounds
-from windlass.stores.postgres.notices import channel_of
+from windlass.stores.postgres.connection import Room, guarded, in_doubt
+from windlass.stores.postgres.notices import CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
+from windlass.stores.postgres.unblocking import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,18 +22,28 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
-    from windlass.stores.postgres.connection import Link
+    from windlass.stores.postgres.connection import Link, Rows
 
 _MOST_HELD = 100_000
 
 # Their leases begin anew: the claim that took them may have been a while ago.
+MINE = "SELECT id, lease_token FROM windlass_jobs WHERE status = 'processing' AND worker_id = $1::text"
 ADOPT = f"""
 WITH {CLOCK}
-UPDATE windlass_jobs AS j SET lease_expires_at = c.now + $3::interval
-FROM clock AS c
-WHERE j.status = 'processing' AND j.worker_id = $1::text AND j.lease_expires_at > c.now AND j.id <> ALL ($2::text[])
+UPDATE windlass_jobs AS j SET lease_expires_at = c.now + $4::interval
+FROM clock AS c, unnest($2::text[], $3::bigint[]) AS told (id, token)
+WHERE j.id = told.id AND j.lease_token = told.token AND j.lease_expires_at IS NOT NULL AND j.worker_id = $1::text
 RETURNING {COLUMNS}
 """  # noqa: S608  # made of constants
+
+
+class _Held(NamedTuple):
+    """A lease that this store has handed out."""
+
+    token: int
+    alone: bool
+    """nobody can be waiting for its end"""
+    queue: str
 
 
 class PostgresJobs(Room):
@@ -42,53 +53,66 @@ class PostgresJobs(Room):
         super().__init__(link)
         self._claiming = Claiming(link)
         self._rounds = Rounds()
-        self._held: dict[str, tuple[int, bool]] = {}
-        """what this store has handed out: its token, and whether nobody can be waiting for its end"""
-        self._unsure: set[str] = set()
-        """workers of whom a claim was lost on its way: they may hold jobs that they have not heard of"""
+        self._held: dict[str, _Held] = {}
+        self._unsure: dict[str, float] = {}
+        """workers of whom a claim was lost on its way, and when: they may hold jobs that they have not heard of"""
 
     @guarded
     async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
         """Write each draft or say why not."""
         if tx is not None:
-            return await joining.join(self.link, tx, inserting.joining(self.link, drafts, channel_of))
+            return await joining.join(self.link, tx, inserting.joining(self.link, drafts))
         if not drafts:
             return []
         verdicts = await inserting.insert(self.link, drafts)
-        self.link.changed({draft.options.queue for draft in drafts})
+        pairs = zip(drafts, verdicts, strict=True)
+        self.link.changed(*of_drafts([draft for draft, made in pairs if isinstance(made, (Created, Replaced))]))
         return verdicts
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         """Write inside a synchronous driver's transaction, on the caller's thread."""
-        return joining.join_now(self.link, tx, inserting.joining(self.link, drafts, channel_of))
+        return joining.join_now(self.link, tx, inserting.joining(self.link, drafts))
 
     @guarded
-    async def claim(self, want: Want) -> list[Job]:
+    async def claim(self, want: Want) -> Claimed:
         """Lease at most n jobs."""
         if want.n < 1 or not want.types:
-            return []
+            return Claimed()
         return await self.link.surely(lambda: self._claim(want))
 
-    async def _claim(self, want: Want) -> list[Job]:
+    async def _claim(self, want: Want) -> Claimed:
         try:
-            jobs = await self._adopt(want) if want.worker_id in self._unsure else []
-            jobs = jobs or await self._claiming.claim(want)
+            claimed = Claimed()
+            if want.worker_id in self._unsure:
+                claimed = Claimed(await self._adopt(want), more=True)
+            claimed = claimed or await self._claiming.claim(want)
         except StoreError:
             raise
-        except BaseException:
-            self._unsure.add(want.worker_id)
+        except BaseException as error:
+            if in_doubt(error):
+                self._unsure[want.worker_id] = time.monotonic()
             raise
-        for job in jobs:
+        for job in claimed:
             alone = job.limit_key is None and job.unique_running is None and job.next_id is None
-            self._held[job.id] = (job.lease_token, alone)
+            self._held[job.id] = _Held(job.lease_token, alone, job.queue)
         while len(self._held) > _MOST_HELD:
             del self._held[next(iter(self._held))]
-        return jobs
+        return claimed
 
     async def _adopt(self, want: Want) -> list[Job]:
-        """What an earlier claim took whose answer never came."""
-        rows = await self.link.fetch(ADOPT, want.worker_id, list(self._held), whole(want.lease))
-        self._unsure.discard(want.worker_id)
+        """What earlier claims took whose answers never came."""
+        since = self._unsure[want.worker_id]
+        await self.link.end_what_was_left()
+        known = {(id_, held.token) for id_, held in self._held.items()}
+        mine = {(id_, token) for id_, token in await self.link.fetch(MINE, want.worker_id)} - known
+        rows: Rows = ()
+        if mine:
+            order = sorted(mine)
+            leases = [id_ for id_, _ in order], [token for _, token in order]
+            rows = await self.link.fetch(ADOPT, want.worker_id, *leases, whole(want.lease))
+        # Behind a pooler what was given up may still be carried out: until it cannot be any more, every claim looks.
+        if not self.link.pooled or time.monotonic() > since + 2 * self.link.place.timeout:
+            self._unsure.pop(want.worker_id, None)
         return [job_of(row) for row in rows]
 
     @guarded
@@ -109,7 +133,7 @@ class PostgresJobs(Room):
         if not reports:
             return []
         verdicts = await settling.report(self.link, reports)
-        self.link.changed(())
+        self.link.changed(CHANGED)
         return verdicts
 
     @guarded
@@ -118,11 +142,15 @@ class PostgresJobs(Room):
         if not transitions:
             return []
         held = self._held
-        plain = all(held.get(one.id) == (one.token, True) for one in transitions)
-        verdicts = await settling.apply(self.link, transitions, plain=plain)
+        known = {one.id: held.get(one.id) for one in transitions}
+        plain = all(
+            (lease := known[one.id]) is not None and lease.alone and lease.token == one.token for one in transitions
+        )
+        verdicts, freed = await settling.apply(self.link, transitions, plain=plain)
         for one in transitions:
             held.pop(one.id, None)
-        self.link.changed(())
+        queues = {id_: None if lease is None else lease.queue for id_, lease in known.items()}
+        self.link.changed(*settling.of_ends(transitions, queues, freed))
         return verdicts
 
     async def complete(self, transition: Transition, tx: object) -> Verdict:
@@ -137,8 +165,7 @@ class PostgresJobs(Room):
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
         found, queues = await sweeping.promote(self.link, n, self._rounds)
-        if found.promoted or found.unblocked:
-            self.link.changed(queues)
+        self.link.changed(*claimable(queues))
         return found
 
     @guarded
@@ -149,10 +176,10 @@ class PostgresJobs(Room):
     @guarded
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back what was lost."""
-        found = await sweeping.rescue(self.link, n)
-        if found:
-            self.link.changed(())
-        return found
+        rescued, queues = await sweeping.rescue(self.link, n)
+        if rescued:
+            self.link.changed(CHANGED, *claimable(queues))
+        return rescued
 
     @guarded
     async def prune(self, retention: Retention, n: int) -> int:
@@ -164,6 +191,6 @@ class PostgresJobs(Room):
         """Carry out operators' orders."""
         if not orders:
             return []
-        answers = await operating.operate(self.link, orders)
-        self.link.changed(())
+        answers, queues = await operating.operate(self.link, orders)
+        self.link.changed(CHANGED, *claimable(queues))
         return answers

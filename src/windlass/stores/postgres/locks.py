@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from windlass.core.keys import check_key
 from windlass.stores.contract import Granted, Held
 from windlass.stores.postgres.connection import Room, guarded
+from windlass.stores.postgres.notices import CHANGED
 from windlass.stores.postgres.records import CLOCK, whole
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
     from windlass.stores.postgres.connection import Ask
 
-HOLDER = "SELECT expires_at FROM windlass_locks WHERE name = $1::text AND expires_at > statement_timestamp()"
+HOLDER = """
+SELECT owner, expires_at FROM windlass_locks WHERE name = $1::text AND expires_at > statement_timestamp()
+"""
 # The counter's row is held until the end of the transaction: of two who want one name, the second waits here.
 NEXT_TOKEN = """
 UPDATE windlass_meta SET value = (value::bigint + 1)::text WHERE key = 'lock_token' RETURNING value::bigint
@@ -30,7 +33,16 @@ EXTEND = """
 UPDATE windlass_locks SET expires_at = date_trunc('milliseconds', statement_timestamp()) + $3::interval
 WHERE name = $1::text AND token = $2::bigint AND expires_at > statement_timestamp() RETURNING 1
 """
-RELEASE = "DELETE FROM windlass_locks WHERE name = $1::text AND token = $2::bigint RETURNING 1"
+# The owner asks again: the answer was lost, or the lock is wanted for longer.
+RENEW = """
+UPDATE windlass_locks SET expires_at = date_trunc('milliseconds', statement_timestamp()) + $3::interval
+WHERE name = $1::text AND owner = $2::text AND expires_at > statement_timestamp() RETURNING token, expires_at
+"""
+# The row stays, expired, so that a release whose answer was lost finds itself done.
+RELEASE = """
+UPDATE windlass_locks SET expires_at = least(expires_at, statement_timestamp() - interval '1 minute')
+WHERE name = $1::text AND token = $2::bigint RETURNING 1
+"""
 
 
 class PostgresLocks(Room):
@@ -41,15 +53,18 @@ class PostgresLocks(Room):
         """Take the lock if it is free or has expired."""
         check_key(name, "the lock's name")
         held = await self.link.fetch(HOLDER, name)
-        if held:
-            return Held(held[0][0])
+        if held and held[0][0] != owner:
+            return Held(held[0][1])
         return await self.link.transaction(lambda ask: self._acquire(ask, name, owner, ttl))
 
     async def _acquire(self, ask: Ask, name: str, owner: str, ttl: timedelta) -> Granted | Held:
         [(token,)] = await ask(NEXT_TOKEN)
         held = await ask(HOLDER, name)
-        if held:
-            return Held(held[0][0])
+        if held and held[0][0] != owner:
+            return Held(held[0][1])
+        renewed = await ask(RENEW, name, owner, whole(ttl)) if held else ()
+        if renewed:
+            return Granted(*renewed[0])
         [(until,)] = await ask(TAKE, name, owner, token, whole(ttl))
         return Granted(token, until)
 
@@ -62,5 +77,5 @@ class PostgresLocks(Room):
     async def release(self, name: str, token: int) -> bool:
         """Give it back."""
         released = bool(await self.link.fetch(RELEASE, name, token))
-        self.link.changed(())
+        self.link.changed(CHANGED)
         return released

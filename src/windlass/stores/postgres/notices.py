@@ -1,6 +1,6 @@
 """Wake-ups on PostgreSQL: at once from this store, by LISTEN and NOTIFY from others.
 
-A notice carries a queue's name or nothing. It is sent after the change, not with it: a transaction that notifies makes
+It is sent after the change, not with it: a transaction that notifies makes
 all others that do wait for its commit, and a hint is not worth that. Only inside a caller's own transaction is it sent
 by the commit. The listener has a connection of its own, and from time to time sends a notice to itself: if that does
 not come back, as behind a pooler or on a connection that is half dead, push is not healthy and polling takes over.
@@ -12,15 +12,19 @@ import asyncio
 import hashlib
 import random
 import secrets
+from collections import defaultdict
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 
 from windlass.core.errors import StoreError
+from windlass.stores.contract import ANYTHING, About, Notice
 from windlass.stores.postgres.connection import DRIVER, Room, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
+    from windlass.core.draft import Draft
     from windlass.stores.postgres.connection import Link
 
 _FIRST_PAUSE = 0.1
@@ -28,13 +32,38 @@ _LONGEST_PAUSE = 5.0
 _GATHER = 0.002  # many changes at once are one notice
 _PROBE = 10.0  # seconds between two notices to oneself
 _HEARD = 3.0  # seconds in which one has to come back
-_MOST = 50  # queues named in one notice; more are told of as one change of anything
+_MOST = 50  # notices sent at once; of more, those about the same are told as one
+_CLOCKS = timedelta(seconds=5)  # how far our clock may lie from the server's: what may be due now is told as both
 
 # A hint that is lost in a crash is found by polling: its transaction does not wait for the disk.
 NOTIFY = """
 SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, told) FROM unnest($2::text[]) AS told
 """
 _FAULTS = (*DRIVER, StoreError)
+Listener: TypeAlias = "tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]"
+
+CHANGED, DUE = Notice(About.CHANGED), Notice(About.DUE)
+
+
+def claimable(queues: Sequence[str]) -> list[Notice]:
+    """What tells of queued jobs, of each its queue; nothing if there is none."""
+    names = set(queues)
+    return [Notice.claimable(len(queues), names.pop() if len(names) == 1 else None)] if queues else []
+
+
+def of_drafts(drafts: Iterable[Draft]) -> list[Notice]:
+    """What tells of these, inserted."""
+    queued: list[str] = []
+    due, now = False, datetime.now(UTC)
+    for draft in drafts:
+        options = draft.options
+        if options.awaits is not None:
+            continue
+        later = bool(options.delay) or (options.run_at is not None and options.run_at > now - _CLOCKS)
+        due = due or later
+        if not options.delay and (options.run_at is None or options.run_at < now + _CLOCKS):
+            queued.append(options.queue)
+    return [*claimable(queued), *([DUE] if due else ())]
 
 
 def channel_of(link: Link) -> str:
@@ -47,10 +76,11 @@ class PostgresNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._listeners: list[Listener] = []
         self._watcher: asyncio.Task[None] | None = None
         self._teller: asyncio.Task[None] | None = None
-        self._told: set[str] = set()
+        self._told: dict[Notice, None] = {}
+        """in order, and what says the same once"""
         self._probes: dict[str, asyncio.Event] = {}
         self._healthy = False
 
@@ -60,39 +90,42 @@ class PostgresNotices(Room):
         return self._healthy
 
     @guarded
-    async def publish(self) -> None:
-        """Wake whoever listens."""
-        self.tell(())
+    async def publish(self, notice: Notice = ANYTHING) -> None:
+        """Tell whoever listens."""
+        self.tell(notice)
 
-    def tell(self, queues: Iterable[str]) -> None:
-        """Wake every listener here at once, and those elsewhere soon."""
-        self.ring()
-        self._told.update(queues or ("",))
+    def tell(self, *notices: Notice) -> None:
+        """Tell every listener here at once, and those elsewhere soon."""
+        for notice in notices:
+            self.ring(notice)
+            self._told[notice] = None
+        if not self._told:
+            return
         if self._teller is None or self._teller.done():
             self._teller = asyncio.create_task(self._send(), name="windlass-postgres-notify")
 
-    def ring(self) -> None:
-        """Wake every listener here."""
+    def ring(self, notice: Notice = ANYTHING) -> None:
+        """Tell every listener here."""
         for listener in tuple(self._listeners):
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
-                listener[0].call_soon_threadsafe(self._wake, listener)
+                listener[0].call_soon_threadsafe(self._wake, listener, notice)
 
-    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[], None]]) -> None:
+    def _wake(self, listener: Listener, notice: Notice) -> None:
         if listener in self._listeners:  # it may have left since
-            listener[1]()
+            listener[1](notice)
 
     async def _send(self) -> None:
         while self._told:
-            told, self._told = self._told, set()
+            told, self._told = self._told, {}
             with suppress(*_FAULTS):
-                await self._notify(sorted(told) if len(told) <= _MOST else [""])
+                await self._notify([notice.text() for notice in (told if len(told) <= _MOST else _gathered(told))])
             await asyncio.sleep(_GATHER)
 
     async def _notify(self, told: list[str]) -> None:
         await self.link.once(NOTIFY, channel_of(self.link), told)
 
     @asynccontextmanager
-    async def subscribe(self, wake: Callable[[], None]) -> AsyncGenerator[None, None]:
+    async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
@@ -170,4 +203,12 @@ class PostgresNotices(Room):
         if probe is not None:
             probe.set()
         elif not self.link.is_own(pid):  # what this store changed has rung already
-            self.ring()
+            self.ring(Notice.of(str(told)))
+
+
+def _gathered(notices: Iterable[Notice]) -> list[Notice]:
+    """The same as one of each kind: of so many jobs that whoever is drawn matters no more."""
+    counts: dict[About, int] = defaultdict(int)
+    for notice in notices:
+        counts[notice.about] += notice.n
+    return [Notice.claimable(n) if about is About.CLAIMABLE else Notice(about) for about, n in counts.items()]

@@ -8,7 +8,7 @@ from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.postgres.locking import key_locks, lock
-from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, line_end
+from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, line_end, marked
 from windlass.stores.postgres.unblocking import unblock
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
 NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
-SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by
+SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by, queue
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
 """
 
 
-async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
-    """One answer per order, in order."""
+async def operate(link: Link, orders: Sequence[Order]) -> tuple[list[Answer], list[str]]:
+    """One answer per order, in order; and the queue of each job that was queued."""
     return await link.transaction(lambda ask: _operate(link, ask, orders))
 
 
-async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer]:
+async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[Answer], list[str]]:
     ids = {order.id for order in orders}
     retried = sorted({order.id for order in orders if order.action is Action.RETRY})
     if retried:
@@ -42,6 +42,7 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer
     # Whoever came by while the rows were held has passed over those that wait for others.
     lines = {job.blocked_by for job in found.values() if job.blocked_by and job.blocked_by.startswith("flow:")}
     answers: list[Answer] = []
+    queued: list[str] = []
     unfinished: dict[str, str] = {}
     for order in orders:
         job = found.get(order.id)
@@ -52,13 +53,15 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> list[Answer
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
             lines |= job.lines()
+            if order.action is Action.RETRY:
+                queued.append(job.queue)
             if order.action is Action.DELETE:
                 del found[order.id]
                 if job.next_id is not None and not job.status.finished:
                     unfinished.setdefault(job.next_id, job.id)
         answers.append(answer)
-    await unblock(link, ask, lines, unfinished)
-    return answers
+    freed = await unblock(link, ask, lines, unfinished)
+    return answers, queued + freed
 
 
 class _Found:
@@ -75,8 +78,9 @@ class _Found:
         rate_key: str | None,
         next_id: str | None,
         blocked_by: str | None,
+        queue: str,
     ) -> None:
-        self.id, self.status, self.blocked_by = id_, STATUSES[status], blocked_by
+        self.id, self.status, self.blocked_by, self.queue = id_, STATUSES[status], blocked_by, queue
         self.unique_queued, self.idempotency_key, self.next_id = unique_queued, idempotency_key, next_id
         self._waited = {"limit": limit_key, "unique": unique_running, "rate": rate_key, "flow": next_id}
 
@@ -117,14 +121,15 @@ HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = $1::text AND id <> $2:
 RESTART = f"""
 WITH {CLOCK}
 UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, attempts = 0,
-    crashes = 0, result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL,
+    crashes = 0, charged = NULL, {marked()},
+    result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL,
     duration_ms = NULL, wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = j.unique_queued,
     {append("$2::text")}
 FROM clock AS c WHERE j.id = $1::text
 """  # noqa: S608  # made of constants
 HURRY = f"""
 WITH {CLOCK}
-UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT},
+UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, {marked()},
     {append("$2::text")}
 FROM clock AS c WHERE j.id = $1::text
 """  # noqa: S608  # made of constants

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_name
-from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.contract import COUNT_CAP, Count, Notice, QueueInfo
 from windlass.stores.postgres.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -17,7 +17,15 @@ INSERT INTO windlass_queue_settings AS s (name, paused_at)
 SELECT DISTINCT name, date_trunc('milliseconds', statement_timestamp()) FROM unnest($1::text[]) AS name ORDER BY 1
 ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(s.paused_at, excluded.paused_at)
 """
-RESUME = "UPDATE windlass_queue_settings SET paused_at = NULL WHERE name = ANY ($1::text[]) RETURNING name"
+# With how many wait there, for whoever is to be woken.
+RESUME = """
+UPDATE windlass_queue_settings AS s SET paused_at = NULL WHERE s.name = ANY ($1::text[]) RETURNING s.name, (
+    SELECT count(*) FROM (
+        SELECT FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.queue = s.name LIMIT $2::int
+    ) AS waiting
+)
+"""
+_WOKEN = 1000  # more workers than so many need not be woken at once
 LIMIT_DEPTH = """
 INSERT INTO windlass_queue_settings (name, max_depth) VALUES ($1::text, $2::int)
 ON CONFLICT (name) DO UPDATE SET max_depth = excluded.max_depth
@@ -66,8 +74,8 @@ class PostgresQueues(Room):
     @guarded
     async def resume(self, names: Sequence[str]) -> None:
         """Let them be claimed again."""
-        rows = await self.link.fetch(RESUME, list(names))
-        self.link.changed([name for (name,) in rows])
+        rows = await self.link.fetch(RESUME, list(names), _WOKEN)
+        self.link.changed(*[Notice.claimable(n, name) for name, n in rows if n])
 
     @guarded
     async def limit_depth(self, name: str, max_depth: int | None) -> None:

@@ -100,26 +100,33 @@ ROOM = """(
 )"""
 """How many more of the line `by` may be called: as many as may start now, but for those that were called before."""
 
-# Steps from one line to the next by the index, however many jobs stand in each.
-NEXT_ROOM = f"""
-WITH RECURSIVE {CLOCK}, lines (by) AS (
-    SELECT min(blocked_by) FROM windlass_jobs
-    WHERE status = 'blocked' AND blocked_by >= 'rate:' AND blocked_by < 'rate;'
-    UNION ALL
-    SELECT (
-        SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by AND blocked_by < 'rate;'
-    ) FROM lines WHERE by IS NOT NULL
+# Under the locks of these lines: when the next start leaves the window. Where none is in it, those that were called
+# have all the room, and give it back a window after they start.
+REOPEN = f"""
+WITH {CLOCK}, lines AS MATERIALIZED (
+    SELECT key, (
+        SELECT rate_ms * interval '1 millisecond' FROM windlass_jobs
+        WHERE status = 'blocked' AND blocked_by = 'rate:' || key ORDER BY queued_at, id LIMIT 1
+    ) AS per FROM unnest($1::text[]) AS key
+), gone AS (
+    DELETE FROM windlass_rate_lines AS r USING lines WHERE r.key = lines.key AND lines.per IS NULL
 )
-SELECT min((
-    SELECT (
-        SELECT min(r.at) + first.per FROM windlass_rates AS r
-        WHERE r.key = substr(by, 6) AND r.at > (SELECT now FROM clock) - first.per
-    ) FROM (
-        SELECT rate_ms * interval '1 millisecond' AS per FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by
-        ORDER BY queued_at, id LIMIT 1
-    ) AS first
-)), (SELECT now FROM clock) FROM lines WHERE by IS NOT NULL
+INSERT INTO windlass_rate_lines (key, opens_at)
+SELECT lines.key, coalesce(
+    (SELECT min(r.at) FROM windlass_rates AS r WHERE r.key = lines.key AND r.at > c.now - lines.per), c.now
+) + lines.per FROM lines, clock AS c WHERE lines.per IS NOT NULL ORDER BY 1
+ON CONFLICT (key) DO UPDATE SET opens_at = excluded.opens_at
 """  # noqa: S608  # made of constants
+OPENED = """
+SELECT 'rate:' || key FROM windlass_rate_lines WHERE opens_at <= date_trunc('milliseconds', statement_timestamp())
+ORDER BY opens_at LIMIT $1::int
+"""
+NEXT_ROOM = "SELECT min(opens_at), date_trunc('milliseconds', statement_timestamp()) FROM windlass_rate_lines"
+
+
+async def opened(ask: Ask, n: int) -> list[str]:
+    """At most `n` lines of rates that have more room by now."""
+    return [line for (line,) in await ask(OPENED, n)]
 
 
 async def next_room(ask: Ask) -> timedelta | None:

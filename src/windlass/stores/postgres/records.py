@@ -28,14 +28,25 @@ NAMES = (
 )
 COLUMNS = ", ".join(f"j.{name}" for name in NAMES)
 """Of a job called j, in the order `job_of` reads them."""
-_STATUS, _TIMEOUT, _ERROR, _PROGRESS, _TAGS = (
-    NAMES.index(name) for name in ("status", "timeout_ms", "error", "progress", "tags")
+_STATUS, _TIMEOUT, _ERROR, _PROGRESS, _TAGS, _FAIR = (
+    NAMES.index(name) for name in ("status", "timeout_ms", "error", "progress", "tags", "fair_key")
 )
 
 CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', statement_timestamp()) AS now)"
 """The server's time, one for the whole statement; the first member of every WITH."""
 AT = "greatest(c.now, j.updated_at)"
 """When a change of job j is made: now, but never before what its history tells of already."""
+
+TURNS = "EXISTS (SELECT FROM windlass_jobs WHERE status = 'queued' AND fair_key > '')"
+"""Whether jobs with a fair key wait anywhere."""
+
+
+def marked(queued: str = "true") -> str:
+    """What an UPDATE that queues job j, if `queued`, sets for one without a fair key: the key '' while others wait.
+
+    So those that come later, with a key, find the oldest of those without.
+    """
+    return f"fair_key = CASE WHEN j.fair_key IS NULL AND {queued} AND {TURNS} THEN '' ELSE j.fair_key END"
 
 
 def append(end: str) -> str:
@@ -89,6 +100,7 @@ def job_of(row: Iterable[Any]) -> Job:
     if values[_PROGRESS] is not None:
         values[_PROGRESS] = Progress(**json.loads(values[_PROGRESS]))
     values[_TAGS] = () if values[_TAGS] is None else tuple(values[_TAGS])
+    values[_FAIR] = values[_FAIR] or None
     return Job._make(values)
 
 

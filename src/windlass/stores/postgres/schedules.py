@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.schedule import Cron
-from windlass.stores.contract import Created, Fired, Firing, Schedule, Tick
+from windlass.stores.contract import Created, Due, Fired, Firing, Schedule, Tick
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.inserting import insert_in
-from windlass.stores.postgres.records import floored
+from windlass.stores.postgres.notices import DUE as DUE_NOW
+from windlass.stores.postgres.notices import of_drafts
+from windlass.stores.postgres.records import CLOCK, floored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +37,23 @@ REMOVE = """
 WITH forgotten AS (DELETE FROM windlass_ticks WHERE schedule = ANY ($1::text[]))
 DELETE FROM windlass_schedules WHERE name = ANY ($1::text[]) RETURNING name
 """
-ALL = """
-SELECT name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,
+_COLUMNS = """
+    name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,
     paused_at, declared, updated_at
-FROM windlass_schedules ORDER BY name
 """
+ALL = f"SELECT {_COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # made of constants
+# One row at least, for the clock and the next tick. Both ways are the index of the ticks of what is not paused.
+DUE = f"""
+WITH {CLOCK}, next AS MATERIALIZED (
+    SELECT clock.now, (
+        SELECT min(next_tick) FROM windlass_schedules WHERE paused_at IS NULL AND next_tick > clock.now
+    ) AS tick FROM clock
+), due AS MATERIALIZED (
+    SELECT {_COLUMNS} FROM windlass_schedules WHERE paused_at IS NULL AND next_tick <= (SELECT now FROM clock)
+    ORDER BY next_tick LIMIT $1::int
+)
+SELECT next.now, next.tick, due.* FROM next LEFT JOIN due ON true ORDER BY due.next_tick, due.name
+"""  # noqa: S608  # made of constants
 PAUSE = """
 UPDATE windlass_schedules
 SET paused_at = CASE WHEN $2::boolean THEN coalesce(paused_at, date_trunc('milliseconds', statement_timestamp())) END
@@ -88,12 +102,14 @@ class PostgresSchedules(Room):
                 await ask(PUT, *_row(newest[name]))
 
         await self.link.transaction(work)
-        self.link.changed(())
+        self.link.changed(DUE_NOW)
 
     @guarded
     async def remove(self, names: Sequence[str]) -> int:
         """Forget these."""
-        return len(await self.link.fetch(REMOVE, list(names)))
+        removed = len(await self.link.fetch(REMOVE, list(names)))
+        self.link.changed(DUE_NOW)
+        return removed
 
     @guarded
     async def list(self) -> list[Schedule]:
@@ -101,17 +117,26 @@ class PostgresSchedules(Room):
         return [_schedule(row) for row in await self.link.fetch(ALL)]
 
     @guarded
+    async def due(self, n: int) -> Due:
+        """What is to be fired now."""
+        rows = await self.link.fetch(DUE, n)
+        now, tick, *_ = rows[0]
+        schedules = tuple(_schedule(row[2:]) for row in rows if row[2] is not None)
+        return Due(schedules, now, None if tick is None else tick - now)
+
+    @guarded
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
         """Stop or restart firing."""
         await self.link.fetch(PAUSE, list(names), paused)
-        self.link.changed(())
+        self.link.changed(DUE_NOW)
 
     @guarded
     async def fire(self, firings: Sequence[Firing]) -> Sequence[Fired]:
         """Account for ticks, one answer each."""
         # A transaction each: schedules that several workers fire at once must not be waited for crosswise.
         answers = [await self._fire_one(one) for one in firings]
-        self.link.changed({one.draft.options.queue for one in firings if one.draft is not None})
+        made = [one.draft for one, fired in zip(firings, answers, strict=True) if fired is Fired.FIRED]
+        self.link.changed(*of_drafts([draft for draft in made if draft is not None]))
         return answers
 
     @guarded

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.core.transition import honour_cancel
-from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.core.transition import honour_cancel, refuse
+from windlass.stores.contract import Extended, Lease, Notice, Report, Verdict
+from windlass.stores.postgres.notices import CHANGED, DUE
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
@@ -19,6 +20,7 @@ from windlass.stores.postgres.records import (
     between,
     error_json,
     line_end,
+    marked,
     progress_json,
     token_end,
     whole,
@@ -26,7 +28,7 @@ from windlass.stores.postgres.records import (
 from windlass.stores.postgres.unblocking import unblock, unblocking
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from datetime import timedelta
 
     from windlass.core.transition import Transition
@@ -46,7 +48,7 @@ WITH {CLOCK}, held AS MATERIALIZED (
     WHERE j.lease_expires_at IS NOT NULL AND j.lease_token = held.lease_token
     ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
 ), extended AS (
-    UPDATE windlass_jobs AS j SET lease_expires_at = {AT} + $4::interval
+    UPDATE windlass_jobs AS j SET lease_expires_at = {AT} + $4::interval, confirmed = j.lease_token
     FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM free)) RETURNING j.id
 )
 SELECT held.id, held.lease_token, held.cancel, extended.id IS NOT NULL
@@ -59,8 +61,8 @@ _AGAIN = 0.02
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
     """Renew what is still the worker's and say what is not.
 
-    A row that somebody holds does not hold up the others. Either that ends in a moment, as a rescue does, or it is the
-    handler's own transaction with the end of its job in it: while that is open, nobody can rescue the job anyway.
+    A row that somebody holds does not hold up the others. Either that ends in a moment, as a rescue does, or it is a
+    transaction that stays open, as the handler's own with the end of its job in it: then the lease is held and no more.
     """
     asked = {(one.id, one.token) for one in leases}
     held: dict[tuple[str, int], bool] = {}
@@ -80,6 +82,7 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     return Extended(
         lost=frozenset(one.id for one in leases if (one.id, one.token) not in held),
         cancels=frozenset(one.id for one in leases if held.get((one.id, one.token))),
+        held=frozenset(id_ for id_, _ in asked),
     )
 
 
@@ -169,6 +172,8 @@ WITH {CLOCK}, ended AS (
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL,
         attempts = j.attempts - told.give_back::int, crashes = j.crashes + told.crashed::int,
         lease_token = j.lease_token + $10::int,
+        charged = CASE WHEN $10::int = 1 AND told.crashed THEN told.token ELSE j.charged END,
+        {marked("told.status = 'queued'")},
         worker_id = CASE WHEN {_FINISHED} THEN j.worker_id END,
         unique_key = CASE WHEN {_FINISHED} THEN NULL ELSE j.unique_key END,
         {
@@ -188,27 +193,35 @@ WITH {CLOCK}, ended AS (
 """  # noqa: S608  # made of constants
 
 
-async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> list[Verdict]:
+class Settled(NamedTuple):
+    """What a batch of ends led to."""
+
+    verdicts: list[Verdict]
+    freed: list[str]
+    """the queue of each job that goes on"""
+
+
+async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> Settled:
     """Write every transition whose token still is its job's; one verdict each, in order.
 
     `plain`: none of the jobs has a limit, a running key or a next job, so that nobody can be waiting for their end.
     """
     statement, values, asked = written(transitions)
+    freed: list[str] = []
     if plain:
         [(done, *_)] = await link.fetch(statement, *values)
     else:
-        done = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
+        done, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
     if done == asked == len(transitions):
-        return [Verdict.APPLIED] * len(transitions)
+        return Settled([Verdict.APPLIED] * len(transitions), freed)
     # Rare: some lease was lost, or some end written before.
-    return await link.transaction(lambda ask: _examine(ask, transitions))
+    return Settled(await link.transaction(lambda ask: _examine(ask, transitions)), freed)
 
 
-async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> int:
-    """Write ends, and let go on who waited for them, in one transaction; returns how many took."""
+async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> tuple[int, list[str]]:
+    """Write ends, and let go on who waited for them, in one transaction; how many took, and the queues of the freed."""
     [(done, *keys)] = await ask(statement, *values)
-    await unblock(link, ask, _lines(*keys))
-    return int(done)
+    return int(done), await unblock(link, ask, _lines(*keys))
 
 
 def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
@@ -218,7 +231,7 @@ def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | 
 
 
 ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"
-TELL = "SELECT pg_notify($1::text, '')"
+TELL = "SELECT pg_notify($1::text, notice) FROM unnest($2::text[]) AS notice"
 
 
 def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
@@ -231,9 +244,19 @@ def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str
             return Verdict.MISSING
         again = found[0][1] == one.token and STATUSES[found[0][0]] is not Status.PROCESSING
         return Verdict.APPLIED if again else Verdict.STALE
-    yield from unblocking(link, _lines(*keys))
-    yield TELL, (channel,)
+    freed = yield from unblocking(link, _lines(*keys))
+    yield TELL, (channel, [notice.text() for notice in of_ends([one], {}, freed)])
     return Verdict.APPLIED
+
+
+def of_ends(transitions: Sequence[Transition], queues: Mapping[str, str | None], freed: Sequence[str]) -> list[Notice]:
+    """What tells of these ends; `queues` are those of their jobs, where they are known."""
+    again = [one.id for one in transitions if one.to is Status.QUEUED]
+    names = {queues.get(id_) for id_ in again} | set(freed)
+    n = len(again) + len(freed)
+    notices = [Notice.claimable(n, names.pop() if len(names) == 1 else None)] if n else []
+    due = any(one.to in (Status.RETRYING, Status.SCHEDULED) for one in transitions)
+    return [CHANGED, *([DUE] if due else ()), *notices]
 
 
 def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple[str, tuple[Any, ...], int]:
@@ -270,16 +293,20 @@ def _line(one: Transition) -> str:
     return token_end(one.happened, one.to, note=one.note)
 
 
-FOUND = "SELECT id, status, lease_token FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE"
+FOUND = """
+SELECT id, status, lease_token, charged FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
+"""
 REFUSED = f"""
-WITH {CLOCK} UPDATE windlass_jobs AS j SET updated_at = {AT}, {append("$2::text")} FROM clock AS c
-WHERE j.id = $1::text
+WITH {CLOCK} UPDATE windlass_jobs AS j SET updated_at = {AT}, {append("$2::text")},
+    crashes = j.crashes - $3::boolean::int, charged = CASE WHEN $3::boolean THEN NULL ELSE j.charged END
+FROM clock AS c WHERE j.id = $1::text
 """  # noqa: S608  # made of constants
 
 
 async def _examine(ask: Ask, transitions: Sequence[Transition]) -> list[Verdict]:
     rows = await ask(FOUND, sorted({one.id for one in transitions}))
-    found = {id_: (STATUSES[status], token) for id_, status, token in rows}
+    found = {id_: (STATUSES[status], token) for id_, status, token, _ in rows}
+    charges = {id_: charged for id_, _, _, charged in rows}
     verdicts: list[Verdict] = []
     for one in transitions:
         if one.id not in found:
@@ -291,7 +318,10 @@ async def _examine(ask: Ask, transitions: Sequence[Transition]) -> list[Verdict]
         if token == one.token and status is not Status.PROCESSING:
             verdicts.append(Verdict.APPLIED)
             continue
-        note = f"late {one.to.value} of lease {one.token}, the lease is {token} now: not applied"
-        await ask(REFUSED, one.id, line_end(Happened.REFUSED, status, token=one.token, note=note))
+        refusal = refuse(one, token, charges[one.id])
+        line = line_end(Happened.REFUSED, status, token=one.token, note=refusal.note)
+        await ask(REFUSED, one.id, line, refusal.acquits)
+        if refusal.acquits:
+            charges[one.id] = None
         verdicts.append(Verdict.STALE)
     return verdicts

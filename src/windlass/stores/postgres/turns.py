@@ -22,7 +22,10 @@ STAND = f"""
 WITH {CLOCK}
 SELECT asked.queue, asked.priority, asked.key, {epoch("c.now")}, (
     SELECT {epoch("min(j.run_at)")} FROM windlass_jobs AS j
-    WHERE j.status = 'queued' AND j.fair_key IS NOT NULL AND j.queue || '' = asked.queue AND j.priority = asked.priority
+    WHERE j.status = 'queued' AND j.fair_key > '' AND j.queue || '' = asked.queue AND j.priority = asked.priority
+), (
+    SELECT {epoch("min(j.run_at)")} FROM windlass_jobs AS j
+    WHERE j.status = 'queued' AND j.fair_key = '' AND j.queue = asked.queue AND j.priority = asked.priority
 ), (
     SELECT {epoch("max(j.run_at)")} FROM windlass_jobs AS j
     WHERE j.status = 'queued' AND j.fair_key = asked.key AND j.queue = asked.queue AND j.priority = asked.priority
@@ -37,13 +40,15 @@ class Turns:
     def __init__(self, stand: Rows) -> None:
         self._now = 0
         self._next: dict[tuple[str, int, str], int] = {}
-        for queue, priority, key, now, head, last in stand:
+        for queue, priority, key, now, head, plain, last in stand:
             self._now = now
             first = now if head is None else head
+            if plain is not None:
+                first = max(first, plain + 1)  # one that takes no part waits there already, and is not overtaken
             self._next[queue, priority, key] = first if last is None else max(first, last + 1)
 
     def take(self, draft: Draft) -> int | None:
-        """The millisecond to stand at: beside the first that waits, but behind the last of the same key."""
+        """The millisecond to stand at: beside the first with a key that waits, but behind the last of the same key."""
         options = draft.options
         if draft.fair_key is None or options.awaits is not None or options.delay:
             return None

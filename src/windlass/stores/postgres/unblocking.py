@@ -9,7 +9,7 @@ from windlass.core.status import Status
 from windlass.stores.postgres import flows, rates
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.locking import LOCK, line_locks
-from windlass.stores.postgres.records import AT, CLOCK, append, line_end
+from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,24 +26,42 @@ ROOM = f"""CASE
 END"""  # noqa: S608  # made of constants
 """How many of the line `by` may go on. Those that await others are no such line: see `flows`."""
 
-# Steps from one line to the next by the index, however many jobs stand in each, and keeps those whose way is free:
-# lines that are held must not hide a free one behind them.
+# Steps from one line to the next by the index, however many jobs stand in each.
 WAITED_FOR = f"""
-WITH RECURSIVE {CLOCK}, lines (by) AS (
-    SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by >= 'flow;'
+WITH RECURSIVE {CLOCK}, lines (by, place) AS (
+    SELECT min(blocked_by), 1 FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > $1::text
     UNION ALL
-    SELECT (SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by)
-    FROM lines WHERE by IS NOT NULL
+    SELECT (SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by), place + 1
+    FROM lines WHERE by IS NOT NULL AND place < $2::int
 )
-SELECT by FROM lines WHERE by IS NOT NULL AND {ROOM} > 0
-LIMIT $1
+SELECT by, {ROOM} > 0 FROM lines WHERE by IS NOT NULL ORDER BY place
 """  # noqa: S608  # made of constants
+_FIRST = "flow;"  # behind all that await others
+_MOST = 100  # lines that one look goes through
 
 
-async def sweep(link: Link, ask: Ask, n: int, rounds: flows.Rounds) -> int:
-    """Heal what no ending freed: a way that became free otherwise, as when the next in line was cancelled."""
-    lines = [by for (by,) in await ask(WAITED_FOR, n)]
-    return await unblock(link, ask, lines + await rounds.look(ask, n))
+class Rounds:
+    """Goes round among all lines, some at a time: an end frees its own line, so there is seldom anything to find."""
+
+    def __init__(self) -> None:
+        self._flows = flows.Rounds()
+        self._after = _FIRST
+
+    async def look(self, ask: Ask, n: int) -> list[str]:
+        """At most `n` lines whose way is free."""
+        rows = await ask(WAITED_FOR, self._after, _MOST)
+        free = [by for by, is_free in rows if is_free]
+        if len(free) > n:
+            self._after = free[n - 1]
+        else:
+            self._after = rows[-1][0] if len(rows) == _MOST else _FIRST
+        return free[:n] + await self._flows.look(ask, n)
+
+
+async def sweep(link: Link, ask: Ask, n: int, rounds: Rounds) -> list[str]:
+    """Call whom a rate has room for by now, and heal what no ending freed: a way that became free otherwise."""
+    lines = await rates.opened(ask, n)
+    return await unblock(link, ask, {*lines, *await rounds.look(ask, n)})
 
 
 # Rows that somebody else is changing are passed over: whoever cancels one of a line comes here for that line next.
@@ -58,31 +76,35 @@ WITH {CLOCK}, room AS MATERIALIZED (
     ) AS first
 )
 UPDATE windlass_jobs AS j SET status = 'queued', updated_at = {AT}, {append("$2::text")},
-    blocked_by = CASE WHEN starts_with(j.blocked_by, 'rate:') THEN j.blocked_by END
+    blocked_by = CASE WHEN starts_with(j.blocked_by, 'rate:') THEN j.blocked_by END,
+    {marked()}
 FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM next)) AND j.status = 'blocked' RETURNING j.queue
 """  # noqa: S608  # made of constants
 
 
-async def unblock(link: Link, ask: Ask, lines: Collection[str], deleted: Mapping[str, str] | None = None) -> int:
-    """Queue as many of each line as have room now; the claim tests them again."""
+async def unblock(link: Link, ask: Ask, lines: Collection[str], deleted: Mapping[str, str] | None = None) -> list[str]:
+    """Queue as many of each line as have room now, and name the queue of each; the claim tests them again."""
     return await carry(ask, unblocking(link, lines, deleted))
 
 
-def unblocking(link: Link, lines: Collection[str], deleted: Mapping[str, str] | None = None) -> Steps[int]:
+def unblocking(link: Link, lines: Collection[str], deleted: Mapping[str, str] | None = None) -> Steps[list[str]]:
     """The same as steps that any driver can carry. `deleted`: of jobs that wait, one that went away unfinished."""
     if not lines:
-        return 0
+        return []
     waiting = {line.removeprefix("flow:") for line in lines if line.startswith("flow:")}
     others = {line for line in lines if not line.startswith("flow:")}
-    gone, locked, done = deleted or {}, set(lines), 0
+    gone, locked, queues = deleted or {}, set(lines), list[str]()
     if waiting:
         locked |= yield from flows.falling(waiting, gone)
     # Under the lock and after it: a claim that has just put a job aside is seen, one that would is waited for.
     yield LOCK, (sorted(line_locks(link, locked)),)
     if waiting:
-        done, freed = yield from flows.settling(link, waiting, gone, locked)
+        queues, freed = yield from flows.settling(link, waiting, gone, locked)
         others |= freed
     if others:
         rows: Rows = yield UNBLOCK, (sorted(others), line_end(Happened.UNBLOCKED, Status.QUEUED))
-        done += len(rows)
-    return done
+        queues += [queue for (queue,) in rows]
+        looked_at = sorted(line.removeprefix("rate:") for line in others if line.startswith("rate:"))
+        if looked_at:
+            yield rates.REOPEN, (looked_at,)
+    return queues

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from windlass.stores.contract import WorkerInfo
+from windlass.stores.contract import SILENT, Peer, WorkerInfo
 from windlass.stores.postgres.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -18,6 +18,17 @@ INSERT INTO windlass_workers (id, described, started_at, beat_at)
 SELECT $1::text, $2::text::json, now, now FROM date_trunc('milliseconds', statement_timestamp()) AS now
 ON CONFLICT (id) DO UPDATE SET described = excluded.described, beat_at = excluded.beat_at
 """
+# In one round trip with the beat, whose own row is not seen by it.
+BEAT_AND_LOOK = f"""
+WITH beat AS ({BEAT} RETURNING id, described)
+SELECT id, described -> 'queues' FROM (
+    SELECT id, described FROM beat
+    UNION ALL
+    SELECT id, described FROM windlass_workers
+    WHERE id <> $1::text AND beat_at > statement_timestamp() - $3::interval
+) AS lately
+WHERE NOT coalesce((described ->> 'stopping')::boolean, false) ORDER BY id
+"""  # noqa: S608  # made of constants
 ALL = "SELECT described, started_at, beat_at FROM windlass_workers ORDER BY id"
 FORGET = "DELETE FROM windlass_workers WHERE id = ANY ($1::text[])"
 
@@ -26,14 +37,15 @@ class PostgresWorkers(Room):
     """See `contract.Workers` for what each promises."""
 
     @guarded
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write how the worker is."""
+    async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
+        """Write how the worker is; answers who has beaten lately."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
-        await self.link.fetch(BEAT, worker.id, json.dumps(told))
+        rows = await self.link.fetch(BEAT_AND_LOOK, worker.id, json.dumps(told), SILENT)
+        return [Peer(id_, tuple(json.loads(queues))) for id_, queues in rows]
 
     @guarded
-    async def list(self) -> list[WorkerInfo]:
+    async def list(self) -> Sequence[WorkerInfo]:
         """Every worker, by id."""
         return [_worker(json.loads(told), started, beat) for told, started, beat in await self.link.fetch(ALL)]
 
