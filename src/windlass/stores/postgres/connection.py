@@ -63,6 +63,8 @@ _LOST = (
     ConnectionError,
 )
 """the connection is gone, and with it the knowledge whether what was asked has happened"""
+_GONE = (pg.AdminShutdownError, pg.CrashShutdownError, pg.IdleSessionTimeoutError)
+"""the server process itself has said that it ends: nothing is done any more"""
 DRIVER = (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError)
 """all that the driver raises when something fails; an internal error between a server's last words and its leaving"""
 _RIVALS = (pg.DeadlockDetectedError, pg.SerializationError)
@@ -247,7 +249,10 @@ class Link:
             connection = self._idle.pop() if self._idle else await self.connect()
             try:
                 yield connection
-            except (pg.PostgresError, pg.InterfaceError, StoreError, ValueError):
+            except pg.PostgresError as error:
+                self._give_back(connection, gone=isinstance(error, _GONE))
+                raise
+            except (pg.InterfaceError, StoreError, ValueError):
                 self._give_back(connection)
                 raise
             except BaseException:
@@ -256,8 +261,10 @@ class Link:
                 raise
             self._give_back(connection)
 
-    def _give_back(self, connection: Connection) -> None:
-        if connection.is_closed() or connection.is_in_transaction() or not self._open:
+    def _give_back(self, connection: Connection, *, gone: bool = False) -> None:
+        if gone:
+            self.drop(connection)
+        elif connection.is_closed() or connection.is_in_transaction() or not self._open:
             self._leave(connection)
         else:
             self._idle.append(connection)
