@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -310,3 +311,28 @@ def test_a_late_end_is_refused_and_takes_back_the_crash_that_its_own_lease_was_c
     assert found.acquits is acquits
     assert found.note.startswith("late queued of lease 7, the lease is 9 now: not applied")
     assert ("its worker lives" in found.note) is acquits
+
+
+def one_over_zero(attempt: int) -> float:
+    return attempt / 0
+
+
+def backwards(_: int) -> float:
+    return -1
+
+
+@pytest.mark.parametrize(
+    ("delay", "told"),
+    [
+        (one_over_zero, "its retry delay raised ZeroDivisionError('division by zero'), so the default wait stands in"),
+        (backwards, "its retry delay said -1, which is no number of seconds, so the default wait stands in"),
+    ],
+)
+def test_a_retry_delay_that_cannot_be_obeyed_is_told_of(delay: Callable[[int], float], told: str) -> None:
+    job, policy = a_job(attempts=1, crashes=0, max_crashes=3), Retry.custom(5, delay, jitter=False)
+    failed = decide(job, Failed(Error(type="ValueError", message="no")), policy)
+    assert (failed.delay, failed.note) == (timedelta(seconds=1), f"{told}; ValueError: no")
+    crashed = decide(job, Crashed("its process died"), policy)
+    assert crashed.note == f"{told}; its process died (crash 1 of 3)"
+    asked = decide(job, Failed(Error(type="ValueError", message="no"), after=timedelta(seconds=9)), policy)
+    assert (asked.delay, asked.note) == (timedelta(seconds=9), "ValueError: no")

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from windlass.core.errors import SettingsError
+from windlass.core.keys import shown
 from windlass.core.signals import Signal, as_duration
 
 MOST_ATTEMPTS = 1_000_000
@@ -16,6 +17,13 @@ LONGEST = 36_500 * 86_400.0  # a century of seconds: a date that far still fits 
 JITTER = 0.25  # the largest part of a delay that jitter adds to it
 
 Errors: TypeAlias = tuple[type[BaseException], ...]
+
+
+class Wait(NamedTuple):
+    """How long a failed job waits, and why it is not as its policy's own function would have it."""
+
+    seconds: float
+    fault: str | None = None
 
 
 @dataclass(unsafe_hash=True)
@@ -102,7 +110,7 @@ class Retry(Signal):
         """A wait of `delay(attempt)` seconds, at most a century.
 
         A job is never lost to a bad function: where it raises, or returns anything but a finite, non-negative int or
-        float, the default exponential wait stands in.
+        float, the default exponential wait stands in, and the job's history says so.
         """
         return cls(attempts, jitter=jitter, on=on, never=never, delay=delay)
 
@@ -112,20 +120,24 @@ class Retry(Signal):
         `spread` in [0, 1) is the chance that jitter is made of; 0 gives the bare delay. What lies outside is treated
         as the nearest end, so that no chance can make a job early.
         """
-        asked = self._asked(min(max(attempt, 1), MOST_ATTEMPTS))
-        if not self.jitter:
-            return asked
-        return asked + asked * JITTER * min(1.0, max(0.0, spread))
+        return self.wait_after(attempt, spread).seconds
+
+    def wait_after(self, attempt: int, spread: float) -> Wait:
+        """The same, with what was wrong with the policy's own function, if anything was."""
+        asked, fault = self._asked(min(max(attempt, 1), MOST_ATTEMPTS))
+        added = asked * JITTER * min(1.0, max(0.0, spread)) if self.jitter else 0.0
+        return Wait(asked + added, fault)
 
     def allows(self, error: BaseException) -> bool:
         """Whether an error of this class is worth another attempt."""
         return isinstance(error, self.on) and not isinstance(error, self.never)
 
-    def _asked(self, attempt: int) -> float:
+    def _asked(self, attempt: int) -> Wait:
+        usual = _exponential(attempt, self.base, self.factor, self.cap)
         if self.delay is None:
-            return _exponential(attempt, self.base, self.factor, self.cap)
-        told = _told(self.delay, attempt)
-        return _exponential(attempt, self.base, self.factor, self.cap) if told is None else told
+            return Wait(usual)
+        said = _told(self.delay, attempt)
+        return Wait(usual, said) if isinstance(said, str) else Wait(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +160,19 @@ def _exponential(attempt: int, base: float, factor: float, cap: float) -> float:
         return float(cap) if base else 0.0
 
 
-def _told(delay: Callable[[int], float], attempt: int) -> float | None:
-    """What a user's function says, or None where it says nothing usable."""
+def _told(delay: Callable[[int], float], attempt: int) -> float | str:
+    """What a user's function says, or what is wrong with it."""
     try:
         return _seconds(delay(attempt))
-    except Exception:  # noqa: BLE001  # whatever a user's function raises, the failed job must still be settled
-        return None
+    except Exception as error:  # noqa: BLE001  # whatever a user's function raises, the failed job must still be settled
+        return f"its retry delay raised {shown(error)}, so the default wait stands in"
 
 
-def _seconds(told: object) -> float | None:
-    if isinstance(told, bool) or not isinstance(told, int | float):
-        return None
+def _seconds(said: object) -> float | str:
     # A comparison, unlike float(), also stands an int too large for a float; not-a-number fails it.
-    return float(min(told, LONGEST)) if 0 <= told < math.inf else None
+    if isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said < math.inf:
+        return float(min(said, LONGEST))
+    return f"its retry delay said {shown(said)}, which is no number of seconds, so the default wait stands in"
 
 
 def _check_attempts(found: object) -> None:

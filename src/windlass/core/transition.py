@@ -73,9 +73,11 @@ def _failed(job: Job, outcome: Failed, policy: Retry, spread: float) -> Transiti
     told = f"{outcome.error.type}: {outcome.error.message}"
     if not outcome.again or job.attempts >= job.max_attempts:
         return _move(job, Status.FAILED, Happened.FAILED, error=outcome.error, note=told)
-    seconds = policy.delay_before(job.attempts, spread)
-    delay = outcome.after if outcome.after is not None else timedelta(seconds=seconds)
-    return _move(job, Status.RETRYING, Happened.RETRYING, delay=delay, error=outcome.error, note=told)
+    if outcome.after is not None:
+        return _move(job, Status.RETRYING, Happened.RETRYING, delay=outcome.after, error=outcome.error, note=told)
+    seconds, fault = policy.wait_after(job.attempts, spread)
+    delay, note = timedelta(seconds=seconds), _with_fault(told, fault)
+    return _move(job, Status.RETRYING, Happened.RETRYING, delay=delay, error=outcome.error, note=note)
 
 
 WORKER_DIED = "WorkerDied"
@@ -113,8 +115,14 @@ def _crashed(
     # would come back at once, so it waits like any other failure.
     if happened is Happened.LOST:
         return _move(job, Status.QUEUED, happened, crashed=True, give_back=True, error=error, note=counted)
-    delay = timedelta(seconds=policy.delay_before(crashes, spread))
-    return _move(job, Status.RETRYING, happened, delay=delay, crashed=True, give_back=True, error=error, note=counted)
+    seconds, fault = policy.wait_after(crashes, spread)
+    delay, note = timedelta(seconds=seconds), _with_fault(counted, fault)
+    return _move(job, Status.RETRYING, happened, delay=delay, crashed=True, give_back=True, error=error, note=note)
+
+
+def _with_fault(note: str, fault: str | None) -> str:
+    # In front: a long note is cut at its end.
+    return note if fault is None else f"{fault}; {note}"
 
 
 class Refusal(NamedTuple):

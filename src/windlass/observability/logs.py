@@ -221,8 +221,9 @@ def _ended(event: events.JobEnded) -> tuple[str, dict[str, Any], str]:
         facts["error"] = {"type": change.error.type, "message": change.error.message}
         text += f" {short(f'{change.error.type}: {change.error.message}', _LONGEST)}"
     elif change.note:
-        facts["note"] = change.note
         text += f" {short(change.note, _LONGEST)}"
+    if change.note:
+        facts["note"] = change.note
     if change.delay is not None:
         facts["again_in_ms"] = _ms(change.delay.total_seconds())
         text += f" (again in {change.delay.total_seconds():.1f} s)"
