@@ -46,7 +46,7 @@ async def majority_silent(place: Place, seed: int, *, long: bool) -> Finding:
             await until(lambda: len(trial.runs()) > pace.slots, 10)
             with _locked(server):
                 trial.strike(name)
-                await asyncio.sleep(30.0 if long else 4.0)
+                await asyncio.sleep(30.0 if long else 1.5 if place.control else 4.0)
             return await _judged(name, trial, heal(trial, name))
 
 
@@ -115,7 +115,7 @@ async def _judged(name: str, trial: Trial, healed: float) -> Finding:
     broken = bool(trial.place.control)
     await _fill(trial, WAITING)  # so that every worker finds something to begin
     went_on = broken or await resumed(trial, healed)
-    await trial.finished(8 if broken else 40)
+    await trial.finished(4 if broken else 40)
     evidence = await trial.evidence()
     report = check(evidence)
     unanswered = [hand.pid for hand in trial.hands if "cannot claim" in hand.log.read_text(errors="replace")]
