@@ -332,7 +332,7 @@ SILENT = (
         number="M28",
         what="SIGSTOP beyond the lease of a worker whose job runs in a process of its own",
         expect="that process does nothing after the lease; the late end is refused, and no crash counted",
-        run=planned("child", Plan(jobs=4, pace=Pace(lease=0.8)), replace(LONG, jobs=60)),
+        run=planned("child", Plan(jobs=4, pace=Pace(lease=1.2)), replace(LONG, jobs=60, pace=Pace(lease=1.2))),
         controls={"lease_for_less": ("dup_in_lease",)},
     ),
     Row(

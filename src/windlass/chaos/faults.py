@@ -232,6 +232,7 @@ async def _taken(trial: Trial, type_: str) -> None:
 
 async def _child(trial: Trial, plan: Plan) -> None:
     await trial.ready(plan.workers)
+    await _warmed(trial)
 
     async def once() -> None:
         # It would outlast its lease by far, and the beginning of its heir.
@@ -245,6 +246,16 @@ async def _child(trial: Trial, plan: Plan) -> None:
             trial.thaw(hand)
 
     await _rounds(trial, plan, once)
+
+
+async def _warmed(trial: Trial, tries: int = 20) -> None:
+    """Let every worker have a process to spare: an heir that must start one first would begin too late to be beside."""
+    for _ in range(tries):
+        begun = {line.note for line in trial.history.lines() if line.what is What.BEGUN}
+        if {str(hand.pid) for hand in trial.alive} <= begun:
+            return
+        jobs = [await trial.enqueue("offspring", seconds=0.0) for _ in trial.alive]
+        await _all_ended(trial, jobs, 15)
 
 
 async def _parent(trial: Trial, job: str | None) -> Hand | None:
