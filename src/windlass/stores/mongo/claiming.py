@@ -417,17 +417,21 @@ class _Claim:
         self.blocked += 1
 
     async def _write_blocks(self, now: datetime) -> None:
+        alike: dict[tuple[str, int], list[Doc]] = defaultdict(list)
         for by, docs in self._blocks.items():
-            alike: dict[int, list[Doc]] = defaultdict(list)
             for doc in docs:
-                alike[doc["moves"]].append(doc)
-            for moves, some in alike.items():
-                found: Doc = {"_id": {"$in": [doc["_id"] for doc in some]}, "status": "queued", "moves": moves}
-                told = line(latest(now, some), Happened.BLOCKED, Status.BLOCKED, note=by)
-                update = change(told, {"blocked_by": by, "called": None})
-                await self._link.update_many(found, update)
+                alike[by, doc["moves"]].append(doc)
+        writes = [_aside(by, moves, docs, now) for (by, moves), docs in alike.items()]
+        if writes:
+            await self._link.surely(lambda: self._link.jobs.bulk_write(writes, ordered=False))
         # Who stood in the way may have ended just before these were put aside, and freed nobody. Time frees a rate.
         await unblock(self._link, [by for by in self._blocks if not by.startswith("rate:")])
+
+
+def _aside(by: str, moves: int, docs: list[Doc], now: datetime) -> UpdateMany:
+    found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": moves}
+    told = line(latest(now, docs), Happened.BLOCKED, Status.BLOCKED, note=by)
+    return UpdateMany(found, change(told, {"blocked_by": by, "called": None}), hint=BY_ID)
 
 
 def _gate(error: Doc) -> str:

@@ -130,10 +130,14 @@ class Link:
         self.written = 0
         """jobs changed here since somebody last asked"""
         self._open: dict[str, float] = {}
+        self.fair: set[str] = set()
+        """queues where jobs have taken turns: there those that take no part are told from them"""
         self.held: dict[str, Doc] = {}
         """jobs as they were claimed here, so that their end can be written without reading them: only hints"""
         self.swept: dict[str, str] = {}
         """of each kind of line, where the last promotion stopped looking: only hints"""
+        self.pruned: dict[tuple[str, str], tuple[datetime, int]] = {}
+        """of each status and queue, behind which of those that must stay the last pruning stopped: only hints"""
         self.flows_rest_until = 0.0
         """by the monotonic clock: many that await others are not all asked about at every promotion"""
         self._client: AsyncMongoClient[Doc] | None = None

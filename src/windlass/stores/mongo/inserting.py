@@ -23,16 +23,16 @@ from windlass.stores.contract import Created, Duplicate, Full, Inserted, Notice,
 from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
 from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
+from windlass.stores.mongo.schema import LATER
 from windlass.stores.mongo.turns import Turns, due_at, taken
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Collection
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
     from windlass.stores.mongo.connection import Doc, Link
 
-WAITING_NAMES = sorted(status.value for status in WAITING)
 _HOLDER = (
     "status",
     "unique_key",
@@ -44,7 +44,6 @@ _HOLDER = (
     "blocked_by",
     "queue",
 )
-_NO_TURNS: Turns = {}
 _GATE = duration(10_000)
 
 
@@ -86,8 +85,8 @@ Depths: TypeAlias = dict[str, list[int]]
 
 async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc | None = None) -> list[Inserted]:
     """One verdict per draft, in order. `extra` are fields that their documents have beside the drafts' own."""
-    async with filling(link, {draft.options.queue for draft in drafts}) as limits:
-        depths = {queue: [most, await _depth(link, queue)] for queue, most in limits.items()}
+    async with filling(link, drafts) as limits:
+        depths = {queue: [most, await _depth(link, queue, most)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
         turns = await taken(link, drafts, now)
         parts = await in_parts(at_once, lambda some: _insert_many(link, some, now, extra, turns))
@@ -102,12 +101,12 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
 
 
 @asynccontextmanager
-async def filling(link: Link, names: set[str]) -> AsyncGenerator[dict[str, int], None]:
-    """While these queues are filled: the largest depth of those that have one.
+async def filling(link: Link, drafts: Sequence[Draft]) -> AsyncGenerator[dict[str, int], None]:
+    """While these jobs' queues are filled: the largest depth of those that have one.
 
     Counting and filling are two steps, so those who fill a limited queue do so one after the other.
     """
-    limits = await open_queues(link, names)
+    limits = await open_queues(link, {draft.options.queue for draft in drafts}, fair_queues(drafts))
     async with AsyncExitStack() as gates:
         for queue in sorted(limits):
             await gates.enter_async_context(link.turns.setdefault(queue, asyncio.Lock()))
@@ -137,17 +136,30 @@ def first_of_each(drafts: Sequence[Draft]) -> list[Draft]:
     return found
 
 
-async def open_queues(link: Link, names: set[str]) -> dict[str, int]:
-    """Make sure that these queues are known; returns the largest depth of those that have one."""
-    if link.are_open(names):
+def fair_queues(drafts: Sequence[Draft]) -> set[str]:
+    """Where some of these take turns."""
+    return {draft.options.queue for draft in drafts if draft.fair_key is not None}
+
+
+async def open_queues(link: Link, names: set[str], fair: set[str]) -> dict[str, int]:
+    """Make sure that these queues are known, and those where jobs take turns; returns the largest depths there are."""
+    if link.are_open(names) and fair <= link.fair:
         return {}
     queues = link.collection("queues")
     rows = await queues.find({"_id": {"$in": sorted(names)}}).to_list()
-    for name in sorted(names - {row["_id"] for row in rows}):
-        await queues.update_one({"_id": name}, {"$setOnInsert": {"known": True}}, upsert=True)
+    link.fair |= {row["_id"] for row in rows if "fair" in row}
+    for name in sorted(names - {row["_id"] for row in rows} | fair - link.fair):
+        await queues.update_one({"_id": name}, opening(fair=name in fair), upsert=True)
+    link.fair |= fair
     limits = limits_of(rows)
     link.saw_open(names - set(limits))
     return limits
+
+
+def opening(*, fair: bool) -> Doc:
+    """The update that makes a queue known, and that jobs take turns there."""
+    known: Doc = {"$setOnInsert": {"known": True}}
+    return {**known, "$set": {"fair": True}} if fair else known
 
 
 def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
@@ -155,8 +167,16 @@ def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
     return {row["_id"]: row["max_depth"] for row in rows if "max_depth" in row}
 
 
-async def _depth(link: Link, queue: str) -> int:
-    return await link.count({"status": {"$in": WAITING_NAMES}, "queue": queue}, hint="status")
+async def _depth(link: Link, queue: str, most: int) -> int:
+    """How many wait there, counted no further than it matters."""
+    queued, later = counted_in(queue)
+    n = await link.count(queued, most, hint="ready") if most > 0 else 0
+    return n + await link.count(later, most - n, hint="later") if n < most else n
+
+
+def counted_in(queue: str) -> tuple[Doc, Doc]:
+    """What counts in a queue's depth, by the index that tells of it."""
+    return {"status": "queued", "queue": queue}, {"queue": queue, "status": {"$in": LATER}}
 
 
 @asynccontextmanager
@@ -187,7 +207,7 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
     async def write() -> None:
         # A key that was held at the first try may be free at the next: the job is born then, and not before.
         nonlocal docs, notices, again
-        docs = documents(drafts, max(now, await link.now()) if again else now, extra, turns)
+        docs = documents(drafts, max(now, await link.now()) if again else now, extra, turns, link.fair)
         again = True
         # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
         sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
@@ -219,7 +239,7 @@ async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra
     # Whoever held a key may end between the look and the write: look again until it is decided.
     while True:
         now = max(now, await link.now())  # it is born after whoever held its key has ended
-        asking = deciding(draft, now, depths, extra, turns)
+        asking = deciding(draft, now, depths, extra, turns, link.fair)
         try:
             verdict = await _answered(link, asking)
         except DuplicateKeyError as error:
@@ -257,7 +277,7 @@ async def _answered(link: Link, asking: Generator[Question, Any, Inserted | None
 
 
 def deciding(
-    draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns
+    draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns, fair: Collection[str]
 ) -> Generator[Question, Any, Inserted | None]:
     """What to ask about one draft; returns its verdict, or None when the store changed meanwhile: ask again."""
     key, idempotent = draft.unique_queued, draft.idempotency_key
@@ -285,7 +305,7 @@ def deciding(
         if depth[1] >= depth[0]:
             return Full(draft.options.queue, depth[1])
         depth[1] += 1
-    docs = documents([draft], now, extra, turns)
+    docs = documents([draft], now, extra, turns, fair)
     yield Insert(docs[0], _news(docs))
     return Created(draft.id)
 
@@ -313,8 +333,10 @@ def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
     return Update(found, change(told, values), news_of([(to.value, holder["queue"])]))
 
 
-def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None, turns: Turns = _NO_TURNS) -> list[Doc]:
-    """The jobs as they are born."""
+def documents(
+    drafts: Sequence[Draft], now: datetime, extra: Doc | None, turns: Turns, fair: Collection[str]
+) -> list[Doc]:
+    """The jobs as they are born; `fair` are the queues where jobs take turns."""
     options: Options | None = None
     alike: Doc = {}
     made: list[Doc] = []
@@ -322,6 +344,8 @@ def documents(drafts: Sequence[Draft], now: datetime, extra: Doc | None = None, 
         if draft.options is not options:  # many jobs of one kind share theirs, and what follows from them
             options = draft.options
             alike = {**_from_options(options, now), **(extra or {})}
+            if options.queue in fair:
+                alike["fair_key"] = ""  # of one that takes no part
         doc = {"_id": draft.id, "type": draft.type, "payload": draft.payload_json, **alike}
         if draft.unique_queued is not None:
             doc["unique_key"] = doc["unique_queued"] = draft.unique_queued

@@ -18,18 +18,20 @@ from windlass.stores.contract import Created, Inserted, Notice
 from windlass.stores.mongo.connection import DURABLE, OPTIONS
 from windlass.stores.mongo.flows import in_order
 from windlass.stores.mongo.inserting import (
-    WAITING_NAMES,
     Depths,
     Find,
     Insert,
     Question,
     Update,
+    counted_in,
     deciding,
     documents,
+    fair_queues,
     filling,
     first_of_each,
     insert,
     limits_of,
+    opening,
 )
 from windlass.stores.mongo.notices import news_of
 from windlass.stores.mongo.turns import fair_lines, looks, places
@@ -46,10 +48,10 @@ Session: TypeAlias = AsyncClientSession | ClientSession
 
 
 class Count:
-    """How many jobs wait in a queue."""
+    """How many jobs match, counted no further than `most`."""
 
-    def __init__(self, queue: str) -> None:
-        self.filter: Doc = {"status": {"$in": WAITING_NAMES}, "queue": queue}
+    def __init__(self, asked: Doc, most: int, index: str) -> None:
+        self.filter, self.most, self.index = asked, most, index
 
 
 class Aggregate:
@@ -74,8 +76,8 @@ class InsertMany:
 class OpenQueue:
     """Let a queue be known, outside of the transaction: that does no harm if it is rolled back."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, *, fair: bool) -> None:
+        self.name, self.update = name, opening(fair=fair)
 
 
 Asked: TypeAlias = Question | Count | Aggregate | InsertMany | OpenQueue
@@ -119,7 +121,7 @@ async def insert_joined(
             return verdicts
         if isinstance(asked, OpenQueue):
             queues = session.client.get_database(link.place.database, write_concern=DURABLE)[link.name("queues")]
-            answer = await queues.update_one({"_id": asked.name}, {"$setOnInsert": {"known": True}}, upsert=True)
+            answer = await queues.update_one({"_id": asked.name}, asked.update, upsert=True)
             continue
         jobs = database[link.name("jobs")]
         if isinstance(asked, Aggregate):
@@ -129,7 +131,7 @@ async def insert_joined(
             answer = await found.to_list()
             _refuse_elsewhere(link, session)
         elif isinstance(asked, Count):
-            answer = await jobs.count_documents(asked.filter, session=session)
+            answer = await jobs.count_documents(asked.filter, session, limit=asked.most, hint=asked.index)
         elif isinstance(asked, Update):
             answer = (await jobs.update_one(asked.filter, asked.waking(wake), session=session)).modified_count
         elif isinstance(asked, Insert):
@@ -156,7 +158,7 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
             return verdicts
         if isinstance(asked, OpenQueue):
             queues = session.client.get_database(link.place.database, write_concern=DURABLE)[link.name("queues")]
-            answer = queues.update_one({"_id": asked.name}, {"$setOnInsert": {"known": True}}, upsert=True)
+            answer = queues.update_one({"_id": asked.name}, asked.update, upsert=True)
             continue
         jobs = database[link.name("jobs")]
         if isinstance(asked, Aggregate):
@@ -165,7 +167,7 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
             answer = database[link.name(asked.of)].find(asked.filter, asked.fields or None, session=session).to_list()
             _refuse_elsewhere(link, session)
         elif isinstance(asked, Count):
-            answer = jobs.count_documents(asked.filter, session=session)
+            answer = jobs.count_documents(asked.filter, session, limit=asked.most, hint=asked.index)
         elif isinstance(asked, Update):
             answer = jobs.update_one(asked.filter, asked.waking(wake), session=session).modified_count
         elif isinstance(asked, Insert):
@@ -199,7 +201,7 @@ async def insert_together(link: Link, drafts: Sequence[Draft], now: datetime) ->
         async with link.client.start_session() as session, await session.start_transaction(write_concern=DURABLE):
             return await insert_joined(link, drafts, session, told)
 
-    async with filling(link, {draft.options.queue for draft in drafts}):
+    async with filling(link, drafts):
         verdicts = await link.surely(attempt)
     link.tell(told)
     return verdicts
@@ -218,11 +220,16 @@ async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -
 def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, list[Inserted]]:
     names = {draft.options.queue for draft in drafts}
     rows: list[Doc] = yield Find("queues", {"_id": {"$in": sorted(names)}})
-    for name in sorted(names - {row["_id"] for row in rows}):
-        yield OpenQueue(name)
+    asked, fair = fair_queues(drafts), {row["_id"] for row in rows if "fair" in row}
+    for name in sorted(names - {row["_id"] for row in rows} | asked - fair):
+        yield OpenQueue(name, fair=name in asked)
+    fair |= asked
     depths: Depths = {}
     for queue, most in limits_of(rows).items():
-        waiting: int = yield Count(queue)
+        waiting = 0
+        for counted, index in zip(counted_in(queue), ("ready", "later"), strict=True):
+            if waiting < most:
+                waiting += yield Count(counted, most - waiting, index)
         depths[queue] = [most, waiting]
     plain = [
         draft
@@ -237,7 +244,7 @@ def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, li
         for stages in looks(line, some):
             standing += yield Aggregate(stages)
         turns |= places(some, standing, now)
-    docs = documents([draft for draft in plain if draft.id not in known], now, turns=turns)
+    docs = documents([draft for draft in plain if draft.id not in known], now, None, turns, fair)
     if docs:
         yield InsertMany(docs)
     made = {draft.id for draft in plain}
@@ -245,6 +252,6 @@ def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, li
     for draft in drafts:
         verdict: Inserted | None = Created(draft.id) if draft.id in made else None
         while verdict is None:
-            verdict = yield from deciding(draft, now, depths, {}, turns)
+            verdict = yield from deciding(draft, now, depths, {}, turns, fair)
         verdicts.append(verdict)
     return verdicts

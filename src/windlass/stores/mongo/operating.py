@@ -11,7 +11,7 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, change, latest, line
-from windlass.stores.mongo.unblocking import lines_of, unblock
+from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ async def _operate_one(link: Link, order: Order) -> Answer:
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
             await unblock(link, lines_of([doc]) | ({f"rate:{doc['rate_key']}"} if "rate_key" in doc else set()))
+            await has_freed(link, [doc])
         return answer
 
 
@@ -82,6 +83,7 @@ async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer |
     if found in WAITING:
         told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
         values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
+        values["frees"] = True if "next_id" in doc else None
         return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     if found is Status.PROCESSING:
         told = line(now, Happened.CANCEL_REQUESTED, found, by=order.actor, note=order.reason)
@@ -99,6 +101,7 @@ _AFRESH = dict.fromkeys(
         "started_at",
         "duration_ms",
         "wait_ms",
+        "frees",
         "worker_id",
         "cancel_requested_at",
     )

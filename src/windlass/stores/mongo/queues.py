@@ -45,7 +45,7 @@ class MongoQueues(Room):
         """Let them be claimed again."""
         resumed = {"_id": {"$in": list(names)}}
         waiting: Doc = {"status": "queued", "queue": {"$in": list(names)}}
-        n = max(1, await self.link.count(waiting, _MOST_TOLD, hint="claim"))
+        n = max(1, await self.link.count(waiting, _MOST_TOLD, hint="ready"))
         notices = [Notice.claimable(n, names[0] if len(names) == 1 else None)]
         update = {"$unset": {"paused_at": ""}, "$set": {"wake": self.link.news(notices)}}
         await self.link.surely(lambda: self.link.collection("queues").update_many(resumed, update))
@@ -85,7 +85,7 @@ class MongoQueues(Room):
             {"$group": {"_id": None, "n": {"$sum": 1}, "first": {"$min": "$queued_at"}}},
             {"$set": {"waited": {"$subtract": ["$$NOW", "$first"]}}},
         ]
-        rows = await (await self.link.jobs.aggregate(pipeline, hint="claim")).to_list()
+        rows = await (await self.link.jobs.aggregate(pipeline, hint="ready")).to_list()
         if not rows:
             return Count(0, exact=True), None
         [row] = rows

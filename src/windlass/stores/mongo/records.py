@@ -5,7 +5,9 @@ server, so that any member name survives. `moves` counts every line a job's hist
 whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since. How long a job
 waited and ran follows from its instants, and is written down only when those are about to be overwritten. `called` is
 what a queued job was blocked by before `promote` called it from the line of its rate; those who still wait have
-`blocked_by`, and only they are in that index.
+`blocked_by`, and only they are in that index. `fair_key` is empty for a job that takes no part, in a queue where others
+do. `confirmed` is the token of the last lease that was extended, `charged` that of the lease whose loss was last
+counted as a crash, while it still is.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def job_of(doc: Doc) -> Job:
         get("rate_key"),
         get("rate_n"),
         get("rate_ms"),
-        get("fair_key"),
+        get("fair_key") or None,
         get("next_id"),
         get("awaits"),
         get("takes"),

@@ -14,7 +14,7 @@ from pymongo import IndexModel
 from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
 from windlass.core.errors import SchemaMismatch
-from windlass.core.status import LIVE, Status
+from windlass.core.status import FINISHED, LIVE, WAITING, Status
 from windlass.stores.mongo.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -24,15 +24,22 @@ MIGRATIONS = ("0001_install", "0002_control", "0003_scale")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)
+_ENDED = sorted(status.value for status in FINISHED)
+LATER = sorted(status.value for status in WAITING - {Status.QUEUED})
 SPOILED = [Status.CANCELLED.value, Status.FAILED.value]
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
     # What waits: the claim walks it in order, and type rides along so that others are passed over without a look-up.
-    "claim": (
-        ["queue", "priority", "run_at", "_id", "type"],
+    # The status is in it so that the server can go from queue to queue without reading what waits in each.
+    "ready": (
+        ["status", "queue", "priority", "run_at", "_id", "type"],
         {"partialFilterExpression": {"status": "queued"}},
     ),
+    # What counts in a queue's depth besides.
+    "later": (["queue", "status"], {"partialFilterExpression": {"status": {"$in": LATER}}}),
+    # What has ended, in the order in which it is pruned.
+    "ended": (["status", "queue", "finished_at"], {"partialFilterExpression": {"status": {"$in": _ENDED}}}),
     "due": (["status", "run_at"], {"partialFilterExpression": {"status": {"$in": ["scheduled", "retrying"]}}}),
     "blocked": (["blocked_by", "queued_at", "_id"], {"partialFilterExpression": {"blocked_by": {"$exists": True}}}),
     # The slot is the running job itself: two jobs cannot run in one slot of a limit, whatever the workers believe.
@@ -41,9 +48,10 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
     "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
     # Turns: where a queue's fair jobs stand, and the last of each key; with the status in it, one entry each is read.
-    "turn": (
-        ["queue", "priority", "run_at"],
-        {"partialFilterExpression": {"status": "queued", "fair_key": {"$exists": True}}},
+    # Jobs that take no part have the empty key, where others do: the first of them is found by the second of these.
+    "front": (
+        ["status", "queue", "priority", "run_at"],
+        {"partialFilterExpression": {"status": "queued", "fair_key": {"$gt": ""}}},
     ),
     "fair": (
         ["status", "queue", "priority", "fair_key", "run_at"],
@@ -53,6 +61,8 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "called": (["called"], {"partialFilterExpression": {"called": {"$exists": True}}}),
     # Flows: what a job still waits for, and what of it ended without success. A live job keeps its place in the first
     # while its status changes, so whoever looks there never misses it.
+    # One that has ended, before those that await it were looked at: who died in between left it here.
+    "frees": (["frees", "next_id"], {"partialFilterExpression": {"frees": {"$exists": True}}}),
     "awaited": (["next_id"], {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": _LIVE}}}),
     "spoiled": (
         ["next_id", "_id"],
@@ -75,12 +85,16 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "minutes": {"minute": (["minute"], {"expireAfterSeconds": 30 * _DAY})},
     "workers": {"beat": (["beat_at"], {"expireAfterSeconds": _DAY})},
     "locks": {"expiry": (["expires_at"], {"expireAfterSeconds": _DAY})},
+    "queues": {"paused": (["paused_at"], {"partialFilterExpression": {"paused_at": {"$exists": True}}})},
     # Nothing that is not paused has the first of these.
     "schedules": {"due": (["paused_at", "next_tick"], {})},
     "rates": {"expiry": (["until"], {"expireAfterSeconds": 0})},
 }
-PLAIN = ("queues", "meta")
+PLAIN = ("meta",)
 """collections that need no index but that of their ids"""
+_REPLACED = {"jobs": ("claim", "turn")}
+"""indexes of earlier versions, which are dropped when those that came in their place are there"""
+_NOT_FOUND = 27
 _EXISTS = 48
 _LONGEST_BUILD = 3600.0
 _TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
@@ -114,6 +128,7 @@ class MongoSchema(Room):
         with pymongo.timeout(_LONGEST_BUILD):
             # All of them now: a transaction could not read a collection that is made after its own beginning.
             await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
+            await self._drop_replaced()
         done = {"$max": {"version": VERSION}, "$unset": {"begun_at": ""}}
         await self.link.collection("meta").update_one({"_id": "schema"}, done, upsert=True)
         return list(MIGRATIONS[found:])
@@ -131,6 +146,8 @@ class MongoSchema(Room):
             for name, (keys, options) in indexes.items():
                 asked = json.dumps({"name": name, **options})
                 lines.append(f"db.{self.link.name(of)}.createIndex({json.dumps(dict.fromkeys(keys, 1))}, {asked})")
+        for of, names in _REPLACED.items():
+            lines += [f'db.{self.link.name(of)}.dropIndex("{name}")' for name in names]
         meta = self.link.name("meta")
         lines.append(
             f'db.{meta}.updateOne({{"_id": "schema"}}, {{"$max": {{"version": {VERSION}}}}}, {{"upsert": true}})'
@@ -164,6 +181,15 @@ class MongoSchema(Room):
                 f"the schema of {self.link.place.address} is at {found}, this windlass knows {VERSION}: upgrade it"
             )
         return found
+
+    async def _drop_replaced(self) -> None:
+        for of, names in _REPLACED.items():
+            for name in names:
+                try:
+                    await self.link.collection(of).drop_index(name)
+                except OperationFailure as error:
+                    if error.code != _NOT_FOUND:  # another dropped it, or it never was there
+                        raise
 
     async def _create(self, of: str) -> None:
         try:

@@ -2,7 +2,7 @@
 
 An end is one update of all jobs that end alike, and needs no read before it if this store claimed them. Its minute is
 counted and those that waited for it are queued right after: a process that dies in between leaves a minute uncounted,
-and blocked jobs to the next promotion.
+and blocked jobs to the next promotion. One that others await is marked until those have been looked at.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from windlass.stores.mongo.records import (
     waited,
     whole,
 )
-from windlass.stores.mongo.unblocking import lines_of, unblock
+from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -179,6 +179,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
             ended.append(doc)
     if ended:
         await unblock(link, lines_of(ended))
+        await has_freed(link, ended)
     return [verdicts[n] for n in range(len(transitions))]
 
 
@@ -221,7 +222,7 @@ def _alike(pairs: Iterable[Pair]) -> list[list[Pair]]:
     groups: dict[Any, list[Pair]] = defaultdict(list)
     for one, doc in pairs:
         key = (one.to, one.happened, one.note, one.error, one.give_back, one.crashed, one.delay, one.token)
-        groups[*key, doc["moves"]].append((one, doc))
+        groups[*key, doc["moves"], "next_id" in doc].append((one, doc))
     return list(groups.values())
 
 
@@ -250,6 +251,7 @@ def _update(
 
 def _finish(pairs: list[Pair], now: datetime) -> tuple[Doc, Doc]:
     values: Doc = {
+        "frees": True if "next_id" in pairs[0][1] else None,
         "finished_at": now,
         "unique_key": None,
         "duration_ms": None,

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
 from windlass.core.outcome import Lost
-from windlass.core.status import FINISHED, Status
+from windlass.core.status import FINISHED, LIVE, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.mongo.connection import BY_ID
 from windlass.stores.mongo.notices import claimable
-from windlass.stores.mongo.records import NO_HISTORY, change, job_of, latest, line, whole
+from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
-from windlass.stores.mongo.unblocking import lines_of, unblock
+from windlass.stores.mongo.unblocking import free_left_over, has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from windlass.stores.mongo.connection import Doc, Link
 
 _TIMED = ["scheduled", "retrying"]
+_LIVE = sorted(status.value for status in LIVE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def promote(link: Link, n: int) -> Promoted:
@@ -39,6 +40,7 @@ async def promote(link: Link, n: int) -> Promoted:
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
     freed = await unblock(link, lines)
+    freed = freed._replace(n=freed.n + await free_left_over(link))
     if len(due) >= n:
         return Promoted(promoted, freed.n, timedelta(0))
     following = [row["run_at"] for row in rows if "run_at" in row]
@@ -60,10 +62,10 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
     ]
 
 
-# What jobs are blocked by, and how many of a kind one promotion looks at: a way may have become free that no ending
-# freed. Each goes on where the last one stopped, so that none is passed over for ever. A flow's line is one job, and to
+# What jobs are blocked by, and how many of a kind one promotion looks at: endings free those behind them, so only few
+# ways become free otherwise. Each goes on where the last one stopped, so that none is passed over for ever. A flow's line is one job, and to
 # ask about it takes a look of its own: where more than a few wait, only once a second.
-_LINES = {"flow": 50, "limit": 1000, "rate": 1000, "unique": 1000}
+_LINES = {"flow": 50, "limit": 50, "rate": 1000, "unique": 50}
 _FEW = 10
 _REST = 1.0
 
@@ -144,6 +146,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     told = [(one, doc) for one, doc in pairs if doc["_id"] in written]
     if told:
         await unblock(link, lines_of(doc for _, doc in told))
+        await has_freed(link, [doc for _, doc in told])
     return [
         Rescued(doc["_id"], doc.get("worker_id"), (honour_cancel(one) if "cancel_requested_at" in doc else one).to)
         for one, doc in told
@@ -152,38 +155,89 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
 
 async def prune(link: Link, retention: Retention, n: int) -> int:
     """Delete finished jobs past their time. Figures, workers and locks go by themselves, by TTL indexes."""
-    now = await link.now()
-    own = sorted(retention.queues)
-    removed = 0
+    now, removed = await link.now(), 0
+    for row in await (await link.jobs.aggregate(_first_ended(link))).to_list():
+        status, queue = STATUSES[row["status"]], row["_id"]
+        before = now - whole(retention.queues.get(queue, retention).of(status))
+        if row["first"] <= before:
+            removed += await _prune(link, status, queue, before, n - removed)
     for status in sorted(FINISHED):
-        rest = {"$nin": own} if own else {"$exists": True}
-        removed += await _prune(link, status, now, retention.of(status), rest, n - removed)
-        for queue, kept in retention.queues.items():
-            removed += await _prune(link, status, now, kept.of(status), queue, n - removed)
-        for queues, most in [(rest, retention.most), *[(queue, of.most) for queue, of in retention.queues.items()]]:
-            removed += await _prune_beyond(link, status, now, most, queues, n - removed)
+        rest = {"$nin": sorted(retention.queues)} if retention.queues else {"$exists": True}
+        removed += await _prune_beyond(
+            link, {"status": status.value, "queue": rest}, "_id", retention.most, n - removed
+        )
+        for queue, of in retention.queues.items():
+            ended = {"status": status.value, "queue": queue}
+            removed += await _prune_beyond(link, ended, "finished_at", of.most, n - removed)
     return removed
 
 
-async def _prune(link: Link, status: Status, now: datetime, kept: timedelta, queue: object, n: int) -> int:
-    past: Doc = {"status": status.value, "queue": queue, "finished_at": {"$lte": now - whole(kept)}}
-    return await _remove(link, past, now, n) if n > 0 else 0
+def _first_ended(link: Link) -> list[Doc]:
+    """Of each queue the first that ended so: one entry of the index each, however many are kept."""
+    parts: list[list[Doc]] = [
+        [
+            {"$match": {"status": status.value}},
+            {"$sort": {"status": 1, "queue": 1, "finished_at": 1}},
+            {"$group": {"_id": "$queue", "first": {"$first": "$finished_at"}}},
+            {"$set": {"status": status.value}},
+        ]
+        for status in sorted(FINISHED)
+    ]
+    return [*parts[0], *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": part}} for part in parts[1:]]]
 
 
-async def _prune_beyond(link: Link, status: Status, now: datetime, most: int | None, queue: object, n: int) -> int:
+_PASSED = 1000  # how many that must stay, though their time is over, one call passes beside those it removes
+_OLD = dict.fromkeys(("finished_at", "next_id", "idempotent_until"), 1)
+
+
+async def _prune(link: Link, status: Status, queue: str, before: datetime, n: int) -> int:
+    """Remove the first of those that ended before, and go on next time behind those that had to stay."""
+    if n < 1:
+        return 0
+    place = (status.value, queue)
+    since, skip = link.pruned.get(place, (_EPOCH, 0))
+    old: Doc = {"status": status.value, "queue": queue, "finished_at": {"$gte": since, "$lte": before}}
+    found = link.jobs.find(old, _OLD).sort("finished_at", 1).hint("ended")
+    docs = await found.skip(skip).limit(n + _PASSED).to_list()
+    stay = await _must_stay(link, docs)
+    goes = [doc for doc in docs if doc["_id"] not in stay][:n]
+    removed = await _remove(link, goes)
+    if len(docs) < n + _PASSED or len(goes) >= n:
+        link.pruned.pop(place, None)
+    else:
+        last = docs[-1]["finished_at"]
+        passed = sum(doc["finished_at"] == last for doc in docs if doc["_id"] in stay)
+        link.pruned[place] = last, passed + (skip if last == since else 0)
+    return removed
+
+
+async def _prune_beyond(link: Link, ended: Doc, order: str, most: int | None, n: int) -> int:
     """Only the newest so many stay."""
     if most is None or n < 1:
         return 0
-    ended: Doc = {"status": status.value, "queue": queue}
-    first = await link.jobs.find(ended, {"_id": 1}).sort("_id", -1).skip(most).limit(1).to_list()
-    return await _remove(link, {**ended, "_id": {"$lte": first[0]["_id"]}}, now, n) if first else 0
+    index = "status" if order == "_id" else "ended"
+    found = link.jobs.find(ended, {**_OLD, "status": 1}).sort(order, -1).hint(index)
+    docs = await found.skip(most).limit(n + _PASSED).to_list()
+    stay = await _must_stay(link, docs)
+    return await _remove(link, [doc for doc in docs if doc["_id"] not in stay][-n:])
 
 
-async def _remove(link: Link, old: Doc, now: datetime, n: int) -> int:
-    # A job is the memory of its idempotency key, and stays until the window is over.
-    old = {**old, "idempotent_until": {"$not": {"$gt": now}}}
-    docs = await link.jobs.find(old, {"_id": 1}).sort("_id", 1).limit(n).to_list()
+async def _must_stay(link: Link, docs: list[Doc]) -> set[str]:
+    """Those that a live job awaits. And a job is the memory of its idempotency key until the window is over."""
+    now = await link.now()
+    awaiting = {doc["next_id"] for doc in docs if "next_id" in doc}
+    live: set[str] = set()
+    if awaiting:
+        asked: Doc = {"_id": {"$in": sorted(awaiting)}, "status": {"$in": _LIVE}}
+        live = {doc["_id"] for doc in await link.jobs.find(asked, {"_id": 1}).hint(BY_ID).to_list()}
+    return {doc["_id"] for doc in docs if doc.get("next_id") in live or doc.get("idempotent_until", now) > now}
+
+
+async def _remove(link: Link, docs: list[Doc]) -> int:
     if not docs:
         return 0
-    found = {**old, "_id": {"$in": [doc["_id"] for doc in docs]}}
-    return (await link.surely(lambda: link.jobs.delete_many(found))).deleted_count
+    # One that an operator has queued again meanwhile is not the one that was read.
+    latest_end = max(doc["finished_at"] for doc in docs)
+    found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "finished_at": {"$lte": latest_end}}
+    done = await link.surely(lambda: link.jobs.delete_many(found, hint=BY_ID))
+    return done.deleted_count

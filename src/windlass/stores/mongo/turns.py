@@ -21,7 +21,7 @@ Line: TypeAlias = tuple[str, int]
 """a queue and a priority"""
 Turns: TypeAlias = "Mapping[str, datetime]"
 """of each job that takes one, by its id"""
-_AFTER = timedelta(milliseconds=1)
+_AT_ONCE, _AFTER = timedelta(0), timedelta(milliseconds=1)
 
 
 def due_at(options: Options, now: datetime) -> datetime:
@@ -43,10 +43,10 @@ def fair_lines(drafts: Sequence[Draft], now: datetime) -> dict[Line, list[Draft]
     return lines
 
 
-def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc]]:
-    """Stages for the last of each of these keys in a line, and for the first of any, without an id.
+def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc], list[Doc]]:
+    """Stages for the last of each of these keys in a line, for the first of any, and for the first without one.
 
-    Two looks and not one with a union, which a transaction does not allow.
+    Looks and not one with a union, which a transaction does not allow.
     """
     queue, priority = line
     standing: Doc = {"status": "queued", "queue": queue, "priority": priority}
@@ -57,22 +57,34 @@ def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc]]:
         {"$group": {"_id": "$fair_key", "run_at": {"$first": "$run_at"}}},
     ]
     first: list[Doc] = [
-        {"$match": {**standing, "fair_key": {"$exists": True}}},
+        {"$match": {**standing, "fair_key": {"$gt": ""}}},
         {"$sort": {"run_at": 1}},
         {"$limit": 1},
         {"$project": {"_id": 0, "run_at": 1}},
     ]
-    return last, first
+    plain: list[Doc] = [
+        {"$match": {**standing, "fair_key": ""}},
+        {"$sort": {"run_at": 1}},
+        {"$limit": 1},
+        {"$project": {"_id": 0, "run_at": 1, "plain": "$_id"}},
+    ]
+    return last, first, plain
 
 
 def places(drafts: Sequence[Draft], rows: Sequence[Doc], now: datetime) -> dict[str, datetime]:
-    """Where these stand, one after the other: beside the first that waits, but behind the last of the same key."""
+    """Where these stand, one after the other: beside the first that waits, but behind the last of the same key.
+
+    And behind the first that takes no part: those that come later would be before it for ever.
+    """
     last: dict[str, datetime] = {row["_id"]: row["run_at"] for row in rows if "_id" in row}
-    first: datetime = next((row["run_at"] for row in rows if "_id" not in row), now)
+    first: datetime = next((row["run_at"] for row in rows if row.keys() == {"run_at"}), now)
+    plain = next((row for row in rows if "plain" in row), None)
     turns: dict[str, datetime] = {}
     for draft in drafts:
-        key = str(draft.fair_key)
-        turns[draft.id] = last[key] = max(first, last[key] + _AFTER) if key in last else first
+        key, at = str(draft.fair_key), first
+        if plain is not None:
+            at = max(at, plain["run_at"] + (_AFTER if draft.id < plain["plain"] else _AT_ONCE))
+        turns[draft.id] = last[key] = max(at, last[key] + _AFTER) if key in last else at
     return turns
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.mongo import flows, rates
+from windlass.stores.mongo.connection import AT_ONCE, BY_ID
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import change, latest, line
 
@@ -60,35 +61,62 @@ async def unblock(link: Link, waited: Iterable[str]) -> Freed:
     return Freed(done, soonest)
 
 
+async def has_freed(link: Link, docs: Sequence[Doc]) -> None:
+    """These have ended, and what awaited them has been looked at."""
+    ids = [doc["_id"] for doc in docs if "next_id" in doc]
+    if ids:
+        # Not waited for: who finds a mark that was lost looks once more.
+        jobs = link.jobs.with_options(write_concern=AT_ONCE)
+        await jobs.update_many({"_id": {"$in": ids}}, {"$unset": {"frees": ""}}, hint=BY_ID)
+
+
+async def free_left_over(link: Link) -> int:
+    """Look at what awaits jobs whose end was written by somebody who died before doing so; returns how many went on."""
+    docs = await link.jobs.find({"frees": True}, {"next_id": 1}).hint("frees").limit(_PAGE).to_list()
+    if not docs:
+        return 0
+    freed = await unblock(link, lines_of(docs))
+    await has_freed(link, docs)
+    return freed.n
+
+
 async def _open_gates(link: Link, gates: Collection[str]) -> int:
-    stages: list[Doc] = [{"$match": {"blocked_by": {"$in": list(gates)}}}, {"$group": {"_id": "$blocked_by"}}]
-    there = await (await link.jobs.aggregate(stages)).to_list()
+    """Queue as many of each of these lines as have room: one look tells which have."""
+    first: list[Doc] = [
+        {"$match": {"blocked_by": {"$in": list(gates)}}},
+        {"$sort": {"blocked_by": 1, "queued_at": 1, "_id": 1}},
+        {"$group": {"_id": "$blocked_by", "limit_n": {"$first": "$limit_n"}}},
+    ]
+    lines = {row["_id"]: row.get("limit_n") or 1 for row in await (await link.jobs.aggregate(first)).to_list()}
+    if not lines:
+        return 0
+    running = await _running(link, [by.split(":", 1)[1] for by in lines if by.startswith("limit:")])
+    keys = [by.split(":", 1)[1] for by in lines if by.startswith("unique:")]
+    held: set[str] = set()
+    if keys:
+        found = link.jobs.find({"unique_key": {"$in": keys}}, {"_id": 0, "unique_key": 1})
+        held = {doc["unique_key"] for doc in await found.to_list()}
     done = 0
-    for by in [row["_id"] for row in there]:
-        done += await _queue(link, await _next_in_line(link, by))
+    for by, limit in lines.items():
+        kind, key = by.split(":", 1)
+        room = limit - running[key] if kind == "limit" else int(key not in held)
+        if room > 0:
+            done += await _queue(link, await _oldest(link, by, room))
     return done
 
 
-async def _next_in_line(link: Link, by: str) -> list[Doc]:
-    kind, key = by.split(":", 1)
-    first = await _oldest(link, by, 1)
-    if not first:
-        return []
-    if kind == "unique":
-        return [] if await link.jobs.find_one({"unique_key": key}, {"_id": 1}) else first
-    room = (first[0].get("limit_n") or 1) - len(await _slots_taken(link, key))
-    return first if room == 1 else await _oldest(link, by, room) if room > 0 else []
+async def _running(link: Link, keys: list[str]) -> Counter[str]:
+    """How many slots of each of these limits are taken."""
+    if not keys:
+        return Counter()
+    found = link.jobs.find({"limit_key": {"$in": keys}, "slot": {"$gte": 0}}, {"_id": 0, "limit_key": 1, "slot": 1})
+    return Counter([doc["limit_key"] for doc in await found.hint("slots").to_list()])
 
 
 async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
     fields = {"moves": 1, "updated_at": 1, "limit_n": 1, "queue": 1}
     found = link.jobs.find({"status": "blocked", "blocked_by": by}, fields)
     return await found.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
-
-
-async def _slots_taken(link: Link, limit_key: str) -> set[int]:
-    docs = await link.jobs.find({"limit_key": limit_key, "slot": {"$gte": 0}}, {"_id": 0, "slot": 1}).to_list()
-    return {doc["slot"] for doc in docs}
 
 
 async def _call(link: Link, lines: Collection[str]) -> tuple[int, datetime | None]:
