@@ -179,7 +179,7 @@ async def test_many_groups_are_asked_about_together_however_large(store: Store, 
 
 async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Store, database: Base) -> None:
     [id_] = await put(store, draft())
-    for name in ("turn", "fair", "called", "awaited", "spoiled", "next"):
+    for name in ("front", "ready", "later", "ended", "fair", "frees", "called", "awaited", "spoiled", "next"):
         database["windlass_jobs"].drop_index(name)
     database.drop_collection("windlass_rates")
     database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})

@@ -183,7 +183,7 @@ async def test_a_claim_examines_at_most_two_documents_for_each_job(profiled: Pro
     looked = await profiled.during(claim)
     assert len(claimed) == 100
     assert documents(looked) <= 2 * len(claimed), looked
-    assert "claim" in indexes(looked)
+    assert "ready" in indexes(looked)
     assert_no_scan(looked)
     assert_no_sort(looked)
 
@@ -346,4 +346,4 @@ async def test_jobs_without_a_rate_a_turn_or_a_flow_send_nothing_about_them(prof
     assert [one.command for one in looked if one.command != "aggregate"] == ["update"]
     looked = await profiled.during(lambda: profiled.store.jobs.apply([decide(job, DONE) for job in jobs]))
     assert {one.command for one in looked} == {"update"}
-    assert not indexes(looked) & {"turn", "fair", "called", "awaited", "spoiled", "next"}
+    assert not indexes(looked) & {"front", "fair", "called", "awaited", "spoiled", "next"}

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import defaultdict, deque
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bson import ObjectId
 from pymongo import UpdateMany
@@ -40,6 +39,8 @@ _LATER_PAGE = 100  # jobs read at once after a first page that was not enough
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 _TRIES = 8  # how often a claim that rivals left with nothing looks again
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_WAVES = 200  # how often one claim reads at most
+_QUEUES_READ = 16  # of how many queues one look reads the first jobs
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -48,7 +49,8 @@ class Claiming:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._names: list[str] = []
+        self._heads: dict[str, int] = {}
+        """of each queue where something waited the last time: the first priority"""
         self._contested = False
         self._reading = asyncio.Lock()
         self._writing: set[str] = set()
@@ -78,7 +80,9 @@ class Claiming:
     async def _fill(self, one: _Claim, want: Want) -> bool:
         """Take what there is; returns whether another claim at once may bring more."""
         page, tries = max(1, want.n), 0
-        while one.room > 0 and one.blocked < _MOST_BLOCKED:
+        for _ in range(_WAVES):
+            if one.room < 1 or one.blocked >= _MOST_BLOCKED:
+                break
             skip = random.randrange(_SPREAD) * want.n if self._contested else 0
             more, lost = await self._wave(one, want, page, skip)
             self._contested = lost > 0
@@ -95,8 +99,9 @@ class Claiming:
         Claims of this store read one after the other, each behind what those before it are writing.
         """
         async with self._reading:
-            rows, names, now = await self._read(want, page, skip)
-            more = await one.pick(rows, names, now) or skip > 0
+            read = await self._read(one, want, page, skip)
+            now = await self._link.now()
+            more = await one.pick(read, now) or skip > 0
             if not one.plain:
                 # Whether slots, keys and rates are free shows only when this is written: nobody looks before.
                 return more, await one.take(now)
@@ -107,33 +112,80 @@ class Claiming:
         finally:
             self._writing -= mine
 
-    async def _read(self, want: Want, page: int, skip: int) -> tuple[list[Doc], list[str], datetime]:
-        """The first jobs of each queue after those skipped, the queues that may be claimed from, and the time."""
-        asked = self._names if want.queues is None else [name for name, most in want.queues.items() if most > 0]
-        queues, jobs = await self._ask(want, asked, page, skip)
-        if want.queues is None:
-            found = [queue["_id"] for queue in queues]
-            if set(found) - set(self._names):
-                self._names = found
-                queues, jobs = await self._ask(want, found, page, skip)
-        return jobs, [queue["_id"] for queue in queues if "paused_at" not in queue], await self._link.now()
+    async def _read(self, one: _Claim, want: Want, page: int, skip: int) -> _Read:
+        """The first jobs of the queues that come first, after those skipped."""
+        named = None if want.queues is None else [name for name, most in want.queues.items() if most > 0]
+        if named is not None and len(named) <= _QUEUES_READ:
+            heads, rows = await self._ask(want, named, page, skip, told=True)
+            return _Read(rows, [name for name in named if name in heads], _share(named, page), None)
+        tries = 0
+        asked = _foremost({name: first for name, first in self._heads.items() if one.may_give(name)})
+        while True:
+            heads, rows = await self._ask(want, asked, page, skip, told=False)
+            open_ = {name: first for name, first in heads.items() if one.may_give(name)}
+            self._heads = heads
+            behind = [first for name, first in open_.items() if name not in asked]
+            before = [open_[name] for name in asked if name in open_]
+            tries += 1
+            # What was not read may not stand before what was; a queue that has just come to be is asked for.
+            read_enough = len(before) >= _QUEUES_READ and min(behind, default=0) >= max(before)
+            if not behind or read_enough or tries > _TRIES:
+                if not skip:
+                    one.barren |= {*asked}.difference(row["queue"] for row in rows)
+                return _Read(
+                    rows, [name for name in asked if name in open_], _share(asked, page), min(behind, default=None)
+                )
+            asked = _foremost(open_)
 
-    async def _ask(self, want: Want, names: list[str], page: int, skip: int) -> tuple[list[Doc], list[Doc]]:
-        first: Doc = {} if want.queues is None else {"_id": {"$in": names}}
-        share = max(1, -(-page // max(1, len(names)))) if len(names) > 2 else page
-        coll = self._link.name("jobs")
-        others = sorted(self._writing)
-        unions = [
-            {"$unionWith": {"coll": coll, "pipeline": _first_of(name, want, share, skip, others)}} for name in names
-        ]
-        stages: list[Doc] = [{"$match": first}, {"$project": {"paused_at": 1, "now": "$$NOW"}}, *unions]
+    async def _ask(
+        self, want: Want, names: Sequence[str], page: int, skip: int, *, told: bool
+    ) -> tuple[dict[str, int], list[Doc]]:
+        """The first priority of each queue where anything waits that is not paused, and the first jobs of some.
+
+        If the queues are told already, only which of them are not paused.
+        """
+        coll, others = self._link.name("jobs"), sorted(self._writing)
+        pipelines = [] if told else [_HEADS]
+        pipelines += [_first_of(name, want, _share(names, page), skip, others) for name in names]
+        stages: list[Doc] = [{"$match": {"paused_at": {"$exists": True}}}, {"$project": {"paused": "$_id"}}]
+        stages += [{"$unionWith": {"coll": coll, "pipeline": pipeline}} for pipeline in pipelines]
         source = self._link.collection("queues").with_options(codec_options=QUICK)
-        sent = time.monotonic()
-        rows = await (await source.aggregate(stages, batchSize=10_000)).to_list()
-        queues = [row for row in rows if "type" not in row]
-        if queues:
-            self._link.clock.see(queues[0]["now"].replace(tzinfo=UTC), sent)
-        return queues, [in_utc(row) for row in rows if "type" in row]
+        answers = await (await source.aggregate(stages, batchSize=10_000)).to_list()
+        paused = {row["paused"] for row in answers if "paused" in row}
+        heads = dict.fromkeys(names, 0) if told else {row["_id"]: row["first"] for row in answers if "first" in row}
+        rows = [in_utc(row) for row in answers if "type" in row]
+        return {name: first for name, first in heads.items() if name not in paused}, rows
+
+
+class _Read(NamedTuple):
+    """What a claim read: the first jobs of some queues."""
+
+    rows: list[Doc]
+    names: list[str]
+    """the queues that were read and may be claimed from"""
+    share: int
+    """how many of each, where there were so many"""
+    next: int | None
+    """the first priority of what waits in others"""
+
+
+# An entry of the index for each queue where anything waits, and none for the others.
+_HEADS: list[Doc] = [
+    {"$match": {"status": "queued"}},
+    {"$sort": {"status": 1, "queue": 1, "priority": 1, "run_at": 1, "_id": 1}},
+    {"$group": {"_id": "$queue", "first": {"$first": "$priority"}}},
+]
+
+
+def _foremost(heads: dict[str, int]) -> list[str]:
+    """The queues that come first, as many as one look reads; of equal ones any."""
+    if len(heads) <= _QUEUES_READ:
+        return list(heads)
+    return sorted(heads, key=lambda name: (heads[name], random.random()))[:_QUEUES_READ]
+
+
+def _share(names: Sequence[str], page: int) -> int:
+    return max(1, -(-page // len(names))) if len(names) > 2 else page
 
 
 def _first_of(queue: str, want: Want, page: int, skip: int, others: list[str]) -> list[Doc]:
@@ -171,6 +223,8 @@ class _Claim:
         """queues in the order of their turns, the first at its turn"""
         self._left = 0
         """how many jobs more that turn takes"""
+        self.barren: set[str] = set()
+        """queues that had nothing for this claim"""
         self._in_doubt: dict[str, int] = {}
         self._void_after = _LONG_AGO
         self.plain = True
@@ -194,9 +248,14 @@ class _Claim:
         """What was taken, as it was chosen."""
         return sorted(self.taken, key=lambda job: self._places[job.id])
 
-    async def pick(self, rows: list[Doc], names: list[str], now: datetime) -> bool:
+    def may_give(self, queue: str) -> bool:
+        """Whether the claim may still get something from a queue."""
+        return queue not in self.barren and self._allowance(queue) > 0
+
+    async def pick(self, read: _Read, now: datetime) -> bool:
         """Choose among these what can be taken; returns whether there may be more."""
-        lines: dict[str, deque[Doc]] = {name: deque() for name in names}
+        rows = read.rows
+        lines: dict[str, deque[Doc]] = {name: deque() for name in read.names}
         # A cursor may show a document twice, as others move it while it reads; one claim leases a job once.
         taken = {job.id for job in self.taken}
         for row in {row["_id"]: row for row in rows}.values():
@@ -204,7 +263,9 @@ class _Claim:
                 lines[row["queue"]].append(row)
         self._picked, self._blocks, self.plain = [], {}, True
         await self._look_at_gates(rows)
-        return self._walk(lines, {name: len(line_) for name, line_ in lines.items()}, now) and bool(rows)
+        unread = {name for name, first in lines.items() if len(first) >= read.share}
+        more = self._walk(lines, unread, read.next, now)
+        return (more and bool(rows)) or (read.next is not None and self.room > 0)
 
     async def take(self, now: datetime) -> int:
         """Write what was chosen; returns how many rivals took first."""
@@ -218,27 +279,28 @@ class _Claim:
         limits = {row["limit_key"] for row in rows if "limit_key" in row}
         keys = {row["unique_running"] for row in rows if "unique_running" in row and _takes_key(row)}
         self._slots = {key: set() for key in limits}
-        looks: list[Doc] = []
-        looks += [{"limit_key": {"$in": sorted(limits)}, "slot": {"$gte": 0}}] if limits else []
-        looks += [{"unique_key": {"$in": sorted(keys)}}] if keys else []
-        if not looks:
-            return
-        fields = {"_id": 0, "limit_key": 1, "slot": 1, "unique_key": 1}
-        for doc in await self._link.jobs.find({"$or": looks}, fields).to_list():
-            if "slot" in doc and doc["limit_key"] in limits:
-                self._slots[doc["limit_key"]].add(doc["slot"])
-            if "unique_key" in doc:
-                self._held.add(doc["unique_key"])
+        if limits:
+            stages: list[Doc] = [
+                {"$match": {"limit_key": {"$in": sorted(limits)}, "slot": {"$gte": 0}}},
+                {"$group": {"_id": "$limit_key", "slots": {"$push": "$slot"}}},
+            ]
+            for taken in await (await self._link.jobs.aggregate(stages, hint="slots")).to_list():
+                self._slots[taken["_id"]].update(taken["slots"])
+        if keys:
+            held = self._link.jobs.find({"unique_key": {"$in": sorted(keys)}}, {"_id": 0, "unique_key": 1})
+            self._held.update([doc["unique_key"] for doc in await held.to_list()])
 
-    def _walk(self, lines: dict[str, deque[Doc]], share: dict[str, int], now: datetime) -> bool:
+    def _walk(self, lines: dict[str, deque[Doc]], unread: set[str], others: int | None, now: datetime) -> bool:
         while self.room > 0 and self.blocked < _MOST_BLOCKED:
             able = [name for name in lines if self._allowance(name) > 0]
-            if any(not lines[name] and share[name] for name in able):
+            if any(not lines[name] and name in unread for name in able):
                 return True  # what comes next in that queue is not known yet, and may come before the others'
             waiting = [name for name in able if lines[name]]
             if not waiting:
                 return False
             name = self._at_turn(lines, waiting) if len(waiting) > 1 else waiting[0]
+            if others is not None and lines[name][0]["priority"] > others:
+                return True  # others that were not read come before
             doc = lines[name].popleft()
             if not _is_plain(doc):
                 self.plain = False

@@ -82,7 +82,7 @@ async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer |
     found = STATUSES[doc["status"]]
     if found in WAITING:
         told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
-        values = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
+        values: Doc = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
         values["frees"] = True if "next_id" in doc else None
         return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
     if found is Status.PROCESSING:

@@ -62,9 +62,9 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
     ]
 
 
-# What jobs are blocked by, and how many of a kind one promotion looks at: endings free those behind them, so only few
-# ways become free otherwise. Each goes on where the last one stopped, so that none is passed over for ever. A flow's line is one job, and to
-# ask about it takes a look of its own: where more than a few wait, only once a second.
+# What jobs are blocked by, and how many of a kind one promotion looks at. Endings free those behind them, so only few
+# ways become free otherwise; each looks where the last one stopped, so that none is passed over for ever. To ask about
+# a flow takes a look of its own: where more than a few wait, only once a second.
 _LINES = {"flow": 50, "limit": 50, "rate": 1000, "unique": 50}
 _FEW = 10
 _REST = 1.0
@@ -79,9 +79,10 @@ def _lines(link: Link, kind: str) -> list[Doc]:
     after = link.swept.get(kind, f"{kind}:")
     waiting = {"$match": {"blocked_by": {"$gt": after, "$lt": f"{kind};"}}}
     last: list[Doc] = [{"$sort": {"_id": 1}}, {"$limit": _LINES[kind]}]
-    if kind == "flow":
-        return [waiting, {"$sort": {"blocked_by": 1}}, last[1], {"$project": {"_id": "$blocked_by"}}]
-    return [waiting, {"$group": {"_id": "$blocked_by"}}, *last]
+    if kind == "rate":
+        return [waiting, {"$group": {"_id": "$blocked_by"}}, *last]
+    # So many entries of the index, and not so many lines: to find those the server would walk all there are.
+    return [waiting, {"$sort": {"blocked_by": 1}}, last[1], {"$project": {"_id": "$blocked_by"}}]
 
 
 def _remember(link: Link, lines: list[str]) -> None:
@@ -163,12 +164,10 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
             removed += await _prune(link, status, queue, before, n - removed)
     for status in sorted(FINISHED):
         rest = {"$nin": sorted(retention.queues)} if retention.queues else {"$exists": True}
-        removed += await _prune_beyond(
-            link, {"status": status.value, "queue": rest}, "_id", retention.most, n - removed
-        )
+        ended: Doc = {"status": status.value, "queue": rest}
+        removed += await _prune_beyond(link, ended, "_id", retention.most, n - removed)
         for queue, of in retention.queues.items():
-            ended = {"status": status.value, "queue": queue}
-            removed += await _prune_beyond(link, ended, "finished_at", of.most, n - removed)
+            removed += await _prune_beyond(link, {**ended, "queue": queue}, "finished_at", of.most, n - removed)
     return removed
 
 
