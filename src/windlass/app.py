@@ -343,13 +343,17 @@ class Windlass:
         queues: Mapping[str, int] | Sequence[str] | None = None,
         concurrency: int | None = None,
         exclude: Sequence[str] = (),
-        lease: timedelta | None = None,
-        heartbeat: timedelta | None = None,
-        poll: timedelta | None = None,
-        grace: timedelta | None = None,
+        weights: Mapping[str, int] | None = None,
+        lease: float | timedelta | None = None,
+        heartbeat: float | timedelta | None = None,
+        poll: float | timedelta | None = None,
+        grace: float | timedelta | None = None,
         **more: Any,
     ) -> Worker:
-        """A worker for this application's handlers; `async with` it, or await its `run()`."""
+        """A worker for this application's handlers; `async with` it, or await its `run()`.
+
+        Durations are seconds or timedeltas. Without a `heartbeat`, leases are renewed three times as often as needed.
+        """
         from windlass.worker.config import WorkerConfig  # only a process that works loads the hands
         from windlass.worker.worker import Worker
 
@@ -357,7 +361,8 @@ class Windlass:
             self.settings,
             queues=queues,
             concurrency=concurrency,
-            exclude=tuple(exclude),
+            exclude=exclude,
+            weights=weights,
             lease=lease,
             heartbeat=heartbeat,
             poll=poll,

@@ -55,6 +55,7 @@ ALL: list[events.Event] = [
     events.JobStuck(JOB, 1),
     events.LoopBlocked(2.0, ("send",)),
     events.WorkerStarted("w1", "sqlite:///x", (), ("send",), 20),
+    events.WorkerWarned("w1", "queues", "queue 'mial' is named by no handler here"),
     events.WorkerStopping("w1", 2, timedelta(seconds=30)),
     events.WorkerStopped("w1", 3, 1),
     events.ChoreDone("rescue", 2),

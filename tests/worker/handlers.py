@@ -7,6 +7,7 @@ import functools
 import math
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -91,6 +92,21 @@ def stubborn(marker: str) -> None:
     Path(marker).write_text(str(os.getpid()))
     while True:
         time.sleep(0.05)
+
+
+@jobs.job(process=True)
+def parent(marker: str) -> None:
+    """Starts another process, and never ends by itself."""
+    child = subprocess.Popen(["sleep", "1000"])
+    Path(marker).with_suffix(".new").write_text(f"{os.getpid()} {child.pid}")
+    Path(marker).with_suffix(".new").rename(marker)
+    while True:
+        time.sleep(0.05)
+
+
+@jobs.job(process=True)
+def group() -> list[int]:
+    return [os.getpid(), os.getpgrp(), os.getsid(0)]
 
 
 @jobs.job(process=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.contract.steps import passed
+from tests.contract.steps import lose
 from tests.support.apps import status_of, until_status, working
-from tests.support.drafts import INSTANT, want
+from tests.support.drafts import want
 from tests.support.until import until
 from windlass import Handle, Happened, Status, Windlass
 from windlass.worker.suspects import NOTE
@@ -16,9 +16,9 @@ async def crash(app: Windlass, handles: list[Handle[None]], times: int) -> None:
     """Let workers die under these jobs."""
     jobs = app.store.jobs
     for _ in range(times):
-        claimed = await jobs.claim(want(len(handles), types={"work"}, lease=INSTANT))
+        claimed = await jobs.claim(want(len(handles), types={"work"}))
         assert {job.id for job in claimed} == {handle.id for handle in handles}
-        await passed(app.store, claimed[0].lease_expires_at)
+        await lose(app.store, claimed)
         assert len(await jobs.rescue(100)) == len(handles)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "size",
     "span",
     "value",
+    "weights",
 ]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
@@ -74,6 +75,17 @@ def queues(given: Sequence[str], concurrency: int) -> dict[str, int] | None:
             raise SettingsError(f"--queue is {text!r}: expected NAME or NAME:SLOTS, such as mail:10")
         found[name] = int(slots)
     return found or None
+
+
+def weights(given: Sequence[str]) -> dict[str, int] | None:
+    """`mail=3`, or several as `mail=3,default=1`. None when none is given."""
+    read: dict[str, int] = {}
+    for text in (part for several in given for part in several.split(",")):
+        name, _, weight = text.strip().rpartition("=")
+        if not name or not weight.isdecimal():
+            raise SettingsError(f"--weight is {text!r}: expected NAME=N, such as mail=3")
+        read[name] = int(weight)
+    return read or None
 
 
 def entity(text: str | None) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ import typer
 from windlass.cli.banner import show_banner
 from windlass.cli.desk import Globals, globals_of, run_async, the_app
 from windlass.cli.output import OK, USAGE, Stop
-from windlass.cli.words import duration, maybe_duration, queues
+from windlass.cli.words import duration, maybe_duration, queues, weights
 from windlass.observability.logs import LOGGER, write_lines
 from windlass.settings import load
 
@@ -42,6 +42,7 @@ class Wanted:
 
     spec: str
     queue: list[str]
+    weight: list[str]
     concurrency: int | None
     exclude: list[str]
     lease: str | None
@@ -51,13 +52,14 @@ class Wanted:
     drain: bool
     max_jobs: int | None
     max_memory: int | None
+    max_stuck: int | None
     log_format: LogFormat
     child: int | None
 
     @property
     def recycles(self) -> bool:
         """Whether it may end only to be started afresh, which somebody has to do."""
-        return self.max_jobs is not None or self.max_memory is not None
+        return any(most is not None for most in (self.max_jobs, self.max_memory, self.max_stuck))
 
 
 AppArgument = Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The application; else WINDLASS_APP.")]
@@ -74,6 +76,9 @@ def worker(
     ctx: typer.Context,
     app: AppArgument = None,
     queue: QueueOption = None,
+    weight: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=N", help="How many jobs a queue gives in its turn; else 1.")
+    ] = None,
     concurrency: ConcurrencyOption = None,
     exclude: ExcludeOption = None,
     lease: Annotated[
@@ -87,6 +92,9 @@ def worker(
     max_jobs: Annotated[int | None, typer.Option(help="A fresh process after so many jobs.", min=1)] = None,
     max_memory: Annotated[
         int | None, typer.Option(metavar="MB", help="A fresh process beyond this size.", min=1)
+    ] = None,
+    max_stuck: Annotated[
+        int | None, typer.Option(help="A fresh process once so many threads are stuck; else all slots.", min=1)
     ] = None,
     log_format: FormatOption = LogFormat.TEXT,
     child: Annotated[int | None, typer.Option(hidden=True)] = None,
@@ -105,6 +113,7 @@ def worker(
     wanted = Wanted(
         spec=_spec(app, given),
         queue=queue or [],
+        weight=weight or [],
         concurrency=concurrency,
         exclude=exclude or [],
         lease=lease,
@@ -114,6 +123,7 @@ def worker(
         drain=drain,
         max_jobs=max_jobs,
         max_memory=max_memory,
+        max_stuck=max_stuck,
         log_format=LogFormat.JSON if given.as_json else log_format,
         child=child,
     )
@@ -168,7 +178,7 @@ def _work(given: Globals, wanted: Wanted) -> None:
     level = logging.WARNING if given.quiet else logging.INFO
     app.listen(write_lines(sys.stdout, wanted.log_format.value, level))
 
-    async def run() -> bool:
+    async def run() -> int:
         from windlass.worker.shutdown import stopped_by_signals
 
         async with app:
@@ -181,17 +191,22 @@ def _work(given: Globals, wanted: Wanted) -> None:
             # A handler ignores its cancellation, and the end of the loop would wait for it for ever. Its job has been
             # handed back, so nothing is lost by leaving now.
             sys.stdout.flush()
-            os._exit(RECYCLED if made.recycled and wanted.child is not None else OK)
-        return made.recycled
+            os._exit(_code(made, wanted))
+        return _code(made, wanted)
 
-    recycled = run_async(run())
-    raise Stop(RECYCLED if recycled and wanted.child is not None else OK)
+    raise Stop(run_async(run()))
+
+
+def _code(made: Worker, wanted: Wanted) -> int:
+    """How the process ends: so that whoever keeps it alive starts a fresh one, if one is needed."""
+    return RECYCLED if made.recycled and (wanted.child is not None or made.gave_way_to_stuck) else OK
 
 
 def _worker(app: Windlass, wanted: Wanted) -> Worker:
     slots = wanted.concurrency or app.settings.concurrency
     return app.worker(
         queues=queues(wanted.queue, slots),
+        weights=weights(wanted.weight),
         concurrency=wanted.concurrency,
         exclude=wanted.exclude,
         lease=maybe_duration(wanted.lease, "--lease"),
@@ -201,6 +216,7 @@ def _worker(app: Windlass, wanted: Wanted) -> Worker:
         drain=wanted.drain,
         max_jobs=wanted.max_jobs,
         max_memory_mb=wanted.max_memory,
+        max_stuck=wanted.max_stuck,
     )
 
 
@@ -250,10 +266,11 @@ def _command(given: Globals, arguments: list[str]) -> list[str]:
 
 def _arguments(wanted: Wanted) -> list[str]:
     words = ["--log-format", wanted.log_format.value]
-    for name in ("concurrency", "lease", "heartbeat", "poll", "grace", "max_jobs", "max_memory"):
+    for name in ("concurrency", "lease", "heartbeat", "poll", "grace", "max_jobs", "max_memory", "max_stuck"):
         value = getattr(wanted, name)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += [word for one in wanted.queue for word in ("--queue", one)]
+    words += [word for weight in wanted.weight for word in ("--weight", weight)]
     words += [word for one in wanted.exclude for word in ("--exclude", one)]
     return words + ["--drain"] * wanted.drain

@@ -129,6 +129,16 @@ class WorkerStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerWarned:
+    """Something about a worker that somebody should see to; it goes on, or stops by itself, as `text` says."""
+
+    worker_id: str
+    about: str
+    """`exclude`, `queues`, `stuck` or `results`"""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStopping:
     """A worker claims no more and waits for what runs."""
 
@@ -192,6 +202,7 @@ Event: TypeAlias = (
     | JobStuck
     | LoopBlocked
     | WorkerStarted
+    | WorkerWarned
     | WorkerStopping
     | WorkerStopped
     | ChoreDone

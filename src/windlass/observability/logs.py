@@ -104,6 +104,7 @@ def level_of(event: events.Event) -> int:
             | events.JobStuck()
             | events.LoopBlocked()
             | events.StoreTroubled()
+            | events.WorkerWarned()
         ):
             return logging.WARNING
         case _:
@@ -164,6 +165,7 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
 
 _Remaining: TypeAlias = (
     events.WorkerStarted
+    | events.WorkerWarned
     | events.WorkerStopping
     | events.WorkerStopped
     | events.ChoreDone
@@ -184,6 +186,9 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
                 "concurrency": event.concurrency,
             }
             return "ready", facts, f"{event.worker_id} claims with {event.concurrency} slots"
+        case events.WorkerWarned():
+            facts = {"worker": event.worker_id, "about": event.about, "text": event.text}
+            return "warning", facts, event.text
         case events.WorkerStopping():
             facts = {"worker": event.worker_id, "running": event.running, "grace_ms": _ms(event.grace.total_seconds())}
             return "stopping", facts, f"{event.running} running, {event.grace.total_seconds():g} s grace"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from windlass.core.events import Hub
     from windlass.core.job import Job
     from windlass.core.registry import Registry
-    from windlass.stores.contract import Store
+    from windlass.stores.contract import Claimed, Store
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Slots
 
 _UNPUSHED = 1.0  # seconds between polls at most, while nothing wakes us when others change something
+_MOMENT, _LONGEST_MOMENT = 0.0005, 0.01  # seconds between claims that bring nothing although more may follow
 _FEW = 64  # so few slots are claimed for all at once: splitting them would only make more transactions
 
 
@@ -39,17 +41,21 @@ class Claiming:
         hub: Hub,
         start: Callable[[Running], None],
         hand_back: Callable[[Running, str], None],
+        ramp_up: Callable[[int], None],
     ) -> None:
         self._store, self._config, self._registry, self._slots = store, config, registry, slots
-        self._start, self._hand_back, self._hub = start, hand_back, hub
+        self._start, self._hand_back, self._hub, self._ramp_up = start, hand_back, hub, ramp_up
         self._steady = Steady(hub, "claim")
-        self.wake = asyncio.Event()
+        self.wake = slots.look
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
         self._most = max(_FEW, config.concurrency // 2)
         self.types = frozenset(one.name for one in registry) - set(config.exclude)
         self.stopping = False
         self._under_way = 0
-        self._short = False
+        self._asked = False
+        self._in_vain = 0
+        self._short = True
+        """whether the last claim found less than it asked for: all there was"""
         self._plenty = asyncio.Event()
         """set while claims bring all that they ask for"""
         self._left = config.max_jobs
@@ -57,8 +63,8 @@ class Claiming:
 
     @property
     def empty(self) -> bool:
-        """Whether the last claim found less than it asked for, and no other is under way."""
-        return self._short and not self._under_way
+        """Whether the last claim found all there was, and no other is under way."""
+        return self._asked and self._short and not self._under_way
 
     def stop(self) -> None:
         """Claim no more."""
@@ -87,13 +93,15 @@ class Claiming:
             room = min(room, self._most)
             if self._left is not None:
                 room = min(room, self._left)
-            found = await self._claim(room, by_queue)
-            if self._left is not None and found is not None:
-                self._left -= found
+            jobs = await self._claim(room, by_queue)
+            if jobs is None:
+                continue
+            if self._left is not None:
+                self._left -= len(jobs)
                 if not self._left:
                     return
-            if found is not None and found < room:
-                await self._wait()
+            if len(jobs) < room:
+                await (self._wait_a_moment(jobs) if jobs.more else self._wait())
 
     async def _fill_beside(self) -> None:
         """While there is plenty: a claim is on its way while another is being written, but never a small one."""
@@ -104,12 +112,21 @@ class Claiming:
                 await self._plenty.wait()
             elif room < self._most:
                 await self._slots.freed.wait()
-            elif await self._claim(self._most, by_queue) == self._most:
-                self.wake.set()  # there is more than the other may have seen
+            else:
+                jobs = await self._claim(self._most, by_queue)
+                if jobs is not None and len(jobs) == self._most:
+                    self.wake.set()  # there is more than the other may have seen
 
-    async def _claim(self, n: int, by_queue: Mapping[str, int] | None) -> int | None:
-        """Start what the store has, at most n; returns how many, or None if it could not be asked."""
-        want = Want(worker_id=self._config.worker_id, n=n, lease=self._config.lease, queues=by_queue, types=self.types)
+    async def _claim(self, n: int, by_queue: Mapping[str, int] | None) -> Claimed | None:
+        """Start what the store has, at most n; returns it, or None if it could not be asked."""
+        want = Want(
+            worker_id=self._config.worker_id,
+            n=n,
+            lease=self._config.lease,
+            queues=by_queue,
+            weights=self._config.weights,
+            types=self.types,
+        )
         before = time.monotonic()
         self._under_way += 1
         try:
@@ -117,15 +134,30 @@ class Claiming:
                 jobs = await self._steady.attempt(lambda: self._store.jobs.claim(want))
         finally:
             self._under_way -= 1
-        self._short = jobs is not None and len(jobs) < n
-        if jobs is None or self._short:
+        if jobs is None:
+            self._asked = False
+            self._plenty.clear()
+            return None
+        came_of_idling, self._short = self._short, len(jobs) < n and not jobs.more
+        self._asked = True
+        if len(jobs) < n:
             self._plenty.clear()
         else:
             self._plenty.set()
-        if jobs is None:
-            return None
         self._begin(jobs, before)
-        return len(jobs)
+        if by_queue is not None:
+            self._note_exhausted(jobs, by_queue)
+        if came_of_idling and not self._short and self._slots.free()[0] < 1:
+            self._ramp_up(n)
+        return jobs
+
+    def _note_exhausted(self, jobs: list[Job], by_queue: Mapping[str, int]) -> None:
+        brought = Counter(job.queue for job in jobs)
+        exhausted = frozenset(name for name, most in by_queue.items() if brought[name] >= most)
+        self._slots.exhausted = exhausted
+        room = self._slots.free()[1] or {}
+        if any(room[name] > 0 for name in exhausted):  # one of their jobs ended while the claim was under way
+            self.wake.set()
 
     def _begin(self, jobs: list[Job], before: float) -> None:
         valid_until = before + self._config.lease.total_seconds()
@@ -147,6 +179,11 @@ class Claiming:
         if earlier is not None and not earlier.ended:
             earlier.stop("fence")
             self._hub.tell(JobFenced(earlier.job))
+
+    async def _wait_a_moment(self, jobs: Claimed) -> None:
+        """More may follow at once; but while it does not, rivals are left the time to get on."""
+        self._in_vain = 0 if jobs else self._in_vain + 1
+        await asyncio.sleep(min(_LONGEST_MOMENT, _MOMENT * 2**self._in_vain) if self._in_vain else 0)
 
     async def _wait(self) -> None:
         poll = self._config.poll.total_seconds()

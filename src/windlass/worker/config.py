@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.errors import SettingsError
-from windlass.core.keys import check_name
+from windlass.core.keys import check_name, shown
+from windlass.core.signals import as_duration
+from windlass.settings import Settings
 from windlass.stores.contract import Retention
 
 if TYPE_CHECKING:
     from windlass.core.ageing import Ageing
-    from windlass.settings import Settings
 
 _MOST_SLOTS = 10_000
+_MOST_WEIGHT = 1_000
+_DURATIONS = ("lease", "heartbeat", "poll", "rescue", "grace")
 
 
 def new_worker_id() -> str:
@@ -33,6 +36,8 @@ class WorkerConfig:
     worker_id: str = field(default_factory=new_worker_id)
     queues: Mapping[str, int] | None = None
     """slots by queue; None consumes every queue"""
+    weights: Mapping[str, int] = field(default_factory=dict[str, int])
+    """how many jobs a queue gives in its turn, where queues of equal priority take turns; 1 where it is not said"""
     concurrency: int = 20
     exclude: tuple[str, ...] = ()
     lease: timedelta = timedelta(seconds=30)
@@ -50,23 +55,24 @@ class WorkerConfig:
     max_memory_mb: int | None = None
     """the same once the process is larger than this"""
     max_stuck: int | None = None
-    """the same once so many threads are stuck"""
+    """the same once so many threads are stuck; None is all slots for half a minute: nothing more can run then"""
 
     @staticmethod
     def of(settings: Settings, *, queues: Mapping[str, int] | Sequence[str] | None, **given: Any) -> WorkerConfig:
-        """Lay what was given in code over the settings from outside."""
+        """Lay what was given in code over the settings from outside. Durations may be numbers of seconds."""
         told = {name: value for name, value in given.items() if value is not None}
-        for name in ("concurrency", "lease", "heartbeat", "poll", "rescue", "grace"):
+        told["exclude"] = _names(told.get("exclude", ()), "exclude")
+        for name in ("concurrency", "lease", "poll", "rescue", "grace"):
             told.setdefault(name, getattr(settings, name))
+        for name in _DURATIONS:
+            if name in told:
+                told[name] = as_duration(told[name], f"a worker's {name}")
+        told.setdefault("heartbeat", _heartbeat(settings, told["lease"]))
         if isinstance(queues, Mapping):
             told["queues"] = dict(queues)
             told["concurrency"] = given.get("concurrency") or max(1, sum(queues.values()))
         elif queues is not None:
-            if isinstance(queues, str):
-                raise SettingsError(
-                    f"queues is the text {queues!r}: expected a list of names, or names with their slots"
-                )
-            told["queues"] = dict.fromkeys(queues, told["concurrency"])
+            told["queues"] = dict.fromkeys(_names(queues, "queues"), told["concurrency"])
         unknown = told.keys() - WorkerConfig.__dataclass_fields__.keys()
         if unknown:
             raise SettingsError(
@@ -90,6 +96,11 @@ class WorkerConfig:
                 raise SettingsError(f"queue {name!r} has {slots} slots: expected 1 to {_MOST_SLOTS}")
         if self.queues is not None and not self.queues:
             raise SettingsError("queues is empty: name at least one, or leave it out to consume all")
+        self._check_weights()
+        for name in ("max_jobs", "max_memory_mb", "max_stuck"):
+            most: object = getattr(self, name)
+            if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+                raise SettingsError(f"{name} is {shown(most)}: expected a whole number from 1 on")
         for name in ("lease", "heartbeat", "poll", "rescue"):
             if getattr(self, name) <= timedelta(0):
                 raise SettingsError(f"{name} is {getattr(self, name)}: expected more than 0")
@@ -97,3 +108,29 @@ class WorkerConfig:
             raise SettingsError(
                 f"heartbeat is {self.heartbeat} and lease {self.lease}: the lease must last two heartbeats at least"
             )
+
+    def _check_weights(self) -> None:
+        for name, weight in self.weights.items():
+            check_name(name, "the queue")
+            if type(weight) is not int or not 1 <= weight <= _MOST_WEIGHT:
+                raise SettingsError(f"queue {name!r} has the weight {shown(weight)}: expected 1 to {_MOST_WEIGHT}")
+            if self.queues is not None and name not in self.queues:
+                raise SettingsError(
+                    f"queue {name!r} has a weight, but this worker consumes only {', '.join(sorted(self.queues))}"
+                )
+
+
+def _names(given: object, of: str) -> tuple[str, ...]:
+    refusal = SettingsError(f"{of} is {shown(given)}: expected a list of names")
+    # A text is a sequence of texts, too: its letters would be taken for names.
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise refusal
+    names = tuple(cast("Iterable[object]", given))
+    if not all(isinstance(name, str) for name in names):
+        raise refusal
+    return cast("tuple[str, ...]", names)
+
+
+def _heartbeat(settings: Settings, lease: timedelta) -> timedelta:
+    """That of the settings if it was set there; else it follows the lease, which then outlives two lost ones."""
+    return settings.heartbeat if settings.heartbeat != Settings().heartbeat else lease / 3

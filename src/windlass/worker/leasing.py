@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
 from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled
-from windlass.stores.contract import Lease
+from windlass.stores.contract import SILENT, Lease
+from windlass.worker.outage import Outage
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from windlass.stores.contract import Store, WorkerInfo
+    from windlass.stores.contract import Peer, Store, WorkerInfo
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Running, Slots
 
 _BLOCKED = 1.0  # seconds the loop may stand still before that is told
 _TICK = 0.25
+_CONFIRM = 1.0  # seconds a job runs before its lease is extended for the first time: short ones cost no extension
+_PRESENT = SILENT.total_seconds() / 4.5  # seconds between two beats at most, so that three may be lost
 _GIVEN_UP = ("fence", "shutdown")
 
 
@@ -32,10 +35,18 @@ class Leasing:
     """Keeps leases and the worker's own row alive until told to stop, which comes last of all."""
 
     def __init__(
-        self, store: Store, config: WorkerConfig, slots: Slots, hub: Hub, describe: Callable[[], WorkerInfo]
+        self,
+        store: Store,
+        config: WorkerConfig,
+        slots: Slots,
+        hub: Hub,
+        describe: Callable[[], WorkerInfo],
+        meet: Callable[[Sequence[Peer]], None],
     ) -> None:
         self._origin, self._config, self._slots, self._hub = store, config, slots, hub
-        self._describe = describe
+        self._describe, self._meet = describe, meet
+        self.outage = Outage(config, time.monotonic())
+        self._confirm_at = self._extend_at = 0.0
         self._stop = threading.Event()
         self._opened: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
@@ -85,15 +96,19 @@ class Leasing:
             both.create_task(self._watch(), name="windlass-watch")
 
     async def _extend(self, store: Store) -> None:
-        heartbeat = self._config.heartbeat.total_seconds()
+        # However long leases are, the others must not take this worker for dead.
+        pause = min(self._config.heartbeat.total_seconds(), _PRESENT)
         steady = Steady(self._hub, "extend leases")
         due = 0.0
         while not self._stop.is_set():
             now = time.monotonic()
             if now >= due:
-                due = now + heartbeat * random.uniform(0.9, 1.0)
+                due = now + pause * random.uniform(0.9, 1.0)
                 if not await self._within_lease(self._beat(store, steady)):
                     due = now  # try again at once: a lease has only so many heartbeats
+            elif now >= self._confirm_at:
+                self._confirm_at = now + _CONFIRM
+                await self._within_lease(self._confirm(store, steady, now - _CONFIRM))
             await asyncio.sleep(self._tick)
 
     async def _within_lease(self, call: Awaitable[bool]) -> bool:
@@ -118,35 +133,71 @@ class Leasing:
         return min(_TICK, self._config.heartbeat.total_seconds() / 4, self._config.lease.total_seconds() / 30)
 
     async def _beat(self, store: Store, steady: Steady) -> bool:
-        held = list(self._slots.running.values())
-        before = time.monotonic()
-        leases = [Lease(one.job.id, one.job.lease_token) for one in held]
-        found = await steady.attempt(lambda: store.jobs.extend(self._config.worker_id, leases, self._config.lease))
-        if found is None:
+        if time.monotonic() >= self._extend_at and not await self._extend_all(store, steady):
             return False
-        for one in held:
-            if one.job.id in found.lost:
+        peers = await steady.attempt(lambda: store.workers.beat(self._describe()))
+        if peers is None:
+            return False
+        self.outage.answered(time.monotonic())
+        self.in_loop(self._meet, peers)
+        return True
+
+    async def _extend_all(self, store: Store, steady: Steady) -> bool:
+        now = time.monotonic()
+        held = list(self._slots.running.values())
+        if held and not await self._renew(store, steady, held):
+            return False
+        # Beats may come more often: then a lease is extended with the last of them that comes in time.
+        self._extend_at = now + max(0.0, self._config.heartbeat.total_seconds() - _PRESENT)
+        return True
+
+    async def _confirm(self, store: Store, steady: Steady, before: float) -> bool:
+        """Extend what has run for a while, for the first time: until then nothing shows that it ever began."""
+        young = [
+            running
+            for running in list(self._slots.running.values())
+            if not running.confirmed and not running.ended and running.started < before
+        ]
+        return not young or await self._renew(store, steady, young)
+
+    async def _renew(self, store: Store, steady: Steady, held: Sequence[Running]) -> bool:
+        before = time.monotonic()
+        leases = [Lease(running.job.id, running.job.lease_token) for running in held]
+        extended = await steady.attempt(lambda: store.jobs.extend(self._config.worker_id, leases, self._config.lease))
+        if extended is None:
+            return False
+        self.outage.answered(time.monotonic())
+        for running in held:
+            if running.job.id in extended.lost:
                 # Settled a moment ago, or taken by the rescuer: in either case no longer ours to keep.
-                if one.job.id in self._slots.running and not one.ended:
-                    self.in_loop(self._give_up, one)
-            else:
-                one.valid_until = before + self._config.lease.total_seconds()
-                if one.job.id in found.cancels:
-                    self.in_loop(one.stop, "cancel")
-        await steady.attempt(lambda: store.workers.beat(self._describe()))
+                if self._slots.running.get(running.job.id) is running and not running.ended:
+                    self._fence_off(running)
+                continue
+            if running.job.id not in extended.held:
+                running.extend(before + self._config.lease.total_seconds())
+            if running.job.id in extended.cancels:
+                running.cancelled = True  # for a thread to see, however long the loop is blocked
+                self.in_loop(running.stop, "cancel")
         return True
 
     def _fence(self) -> None:
         margin = self._config.fence.total_seconds()
         now = time.monotonic()
-        for one in list(self._slots.running.values()):
-            if now > one.valid_until - margin and one.reason not in _GIVEN_UP:
-                self.in_loop(self._give_up, one)
+        for running in list(self._slots.running.values()):
+            if now > running.valid_until - margin and running.reason not in _GIVEN_UP and not running.fenced:
+                self._fence_off(running)
 
-    def _give_up(self, one: Running) -> None:
-        if self._slots.running.get(one.job.id) is one and one.reason not in _GIVEN_UP and not one.ended:
-            one.stop("fence")
-            self._hub.tell(JobFenced(one.job))
+    def _fence_off(self, running: Running) -> None:
+        # First the word to the loop: what its process's death means must be known there before the death is.
+        self.in_loop(self._give_up, running)
+        if not running.ended:
+            running.fence()
+
+    def _give_up(self, running: Running) -> None:
+        held = self._slots.running.get(running.job.id) is running
+        if held and running.reason not in _GIVEN_UP and not running.ended:
+            running.stop("fence")
+            self._hub.tell(JobFenced(running.job))
 
     def _watch_loop(self, now: float) -> None:
         lag = now - self._answered

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from windlass.core.errors import StoreUnavailable
-from windlass.core.events import Hub, JobEnded, ResultRefused
+from windlass.core.errors import StoreUnavailable, ValueRefused
+from windlass.core.events import Hub, JobEnded, ResultRefused, WorkerWarned
 from windlass.core.job import Error
 from windlass.core.outcome import Failed
 from windlass.core.transition import decide
+from windlass.core.wording import plural
 from windlass.stores.contract import Verdict
 from windlass.worker.steady import Steady
 
@@ -22,31 +23,47 @@ if TYPE_CHECKING:
     from windlass.worker.slots import Running, Slots
 
 MOST_AT_ONCE = 500
+PATIENCE = 5.0
+"""seconds that a worker which stops goes on trying to write what is left while its store is away"""
+
+
+class End(NamedTuple):
+    """How an attempt ended, until the store has said what becomes of it."""
+
+    running: Running
+    transition: Transition
+    at: float
 
 
 class Settling:
-    """Writes transitions, one batch at a time; what ends meanwhile makes the next batch."""
+    """Writes transitions, one batch at a time; what ends meanwhile makes the next batch.
 
-    def __init__(self, store: Store, slots: Slots, hub: Hub) -> None:
-        self._store, self._slots, self._hub = store, slots, hub
+    An end is kept until the store has given a verdict, however late: a job that is another's by then is refused by its
+    token, and that it came at all shows that this worker lives.
+    """
+
+    def __init__(self, store: Store, slots: Slots, hub: Hub, worker_id: str) -> None:
+        self._store, self._slots, self._hub, self._worker_id = store, slots, hub, worker_id
         self._steady = Steady(hub, "settle")
-        self._waiting: list[tuple[Running, Transition, float]] = []
+        self._waiting: list[End] = []
         self._some = asyncio.Event()
-        self._closing = False
+        self._most = MOST_AT_ONCE
+        self._puzzled = False
+        self._closing: float | None = None
         self.pending = 0
         self.done = 0
         self.released = 0
 
     def put(self, running: Running, outcome: Outcome) -> None:
-        """Take the end of an attempt; it will be written unless the lease is lost first."""
+        """Take the end of an attempt; it will be written, or refused because the lease is another's by then."""
         transition = decide(running.job, outcome, running.declaration.policy, random.random())
-        self._waiting.append((running, transition, time.monotonic()))
+        self._waiting.append(End(running, transition, time.monotonic()))
         self.pending += 1
         self._some.set()
 
     def close(self) -> None:
-        """Write what is left and end."""
-        self._closing = True
+        """Write what is left and end; soon, even if the store does not answer."""
+        self._closing = time.monotonic()
         self._some.set()
 
     async def run(self) -> None:
@@ -54,58 +71,71 @@ class Settling:
         while True:
             await self._some.wait()
             if not self._waiting:
-                if self._closing:
+                if self._closing is not None:
                     return
                 self._some.clear()
                 continue
-            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-            await self._write(batch)
-
-    async def _write(self, batch: list[tuple[Running, Transition, float]]) -> None:
-        while batch:
-            transitions = [transition for _, transition, _ in batch]
-            verdicts = await self._steady.attempt(lambda ts=transitions: self._apply(ts))  # type: ignore[misc]  # bound per turn
-            if isinstance(verdicts, Exception):
-                await self._write_apart(batch, verdicts)
+            batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            written = await self._write(batch)
+            if not written and self._closing is not None and time.monotonic() > self._closing + PATIENCE:
+                self._give_up()
                 return
-            if verdicts is not None:
-                self._finish(batch, verdicts)
-                return
-            # The store is away. While a lease holds, nobody else can have the job: keep its end and try again.
-            batch = [one for one in batch if self._still_ours(one)]
 
-    async def _apply(self, transitions: list[Transition]) -> list[Verdict] | Exception:
+    async def _write(self, batch: list[End]) -> bool:
+        """Whether the store has said what becomes of some of them; what it said nothing about waits on."""
+        answer = await self._steady.attempt(lambda: self._apply(batch))
+        match answer:
+            case None:
+                self._keep(batch)
+                return False
+            case list():
+                self._most = min(MOST_AT_ONCE, self._most * 2)
+                self._finish(batch, answer)
+                return True
+            case ValueRefused() if len(batch) > 1:
+                # Something in the batch cannot be written: find it, and let the others through.
+                return any([await self._write([end]) for end in batch])
+            case ValueRefused():
+                return await self._refused(batch[0], answer)
+
+    async def _apply(self, batch: list[End]) -> list[Verdict] | ValueRefused:
         try:
-            return await self._store.jobs.apply(transitions)
+            return await self._store.jobs.apply([end.transition for end in batch])
+        except ValueRefused as refused:
+            return refused
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001  # waiting would not help: something in the batch cannot be written
-            return error
+        except Exception:
+            self._puzzled = True
+            raise
 
-    async def _write_apart(self, batch: list[tuple[Running, Transition, float]], cause: Exception) -> None:
-        """One of the batch is refused by the store: find it, and let the others through."""
-        if len(batch) > 1:
-            for one in batch:
-                await self._write([one])
+    def _keep(self, batch: list[End]) -> None:
+        if not self._puzzled:  # the store is away: all the same to it
+            self._waiting[:0] = batch
             return
-        [(running, transition, at)] = batch
-        if transition.result_json is None:
-            self._finish(batch, [Verdict.MISSING])
-            return
-        error = Error(type="StoreError", message=f"the store refused the result: {cause}")
-        instead = decide(running.job, Failed(error, again=False), running.declaration.policy)
-        await self._write([(running, instead, at)])
+        # None of the known troubles: others may well go through, in smaller batches, before these are tried again.
+        self._puzzled = False
+        self._most = max(1, len(batch) // 2)
+        self._waiting += batch
 
-    def _still_ours(self, one: tuple[Running, Transition, float]) -> bool:
-        running, transition, _ = one
-        if time.monotonic() < running.valid_until:
+    async def _refused(self, end: End, cause: ValueRefused) -> bool:
+        if end.transition.result_json is None:
+            self._finish([end], [Verdict.MISSING])
             return True
-        self.pending -= 1
-        self._slots.forget(running)
-        self._hub.tell(ResultRefused(running.job, transition))
-        return False
+        error = Error(type="StoreError", message=f"the store refused the result: {cause}")
+        instead = decide(end.running.job, Failed(error, again=False), end.running.declaration.policy)
+        return await self._write([end._replace(transition=instead)])
 
-    def _finish(self, batch: list[tuple[Running, Transition, float]], verdicts: list[Verdict]) -> None:
+    def _give_up(self) -> None:
+        count = plural(len(self._waiting), "end")
+        for end in self._waiting:
+            self._slots.forget(end.running)
+        self._waiting = []
+        self.pending = 0
+        text = f"stopped without having written {count} of jobs, which run again once their leases are over"
+        self._hub.tell(WorkerWarned(self._worker_id, "results", f"{text}: the store did not answer"))
+
+    def _finish(self, batch: list[End], verdicts: list[Verdict]) -> None:
         silent = self._hub.silent
         for (running, transition, at), verdict in zip(batch, verdicts, strict=True):
             self._slots.forget(running)

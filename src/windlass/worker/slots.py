@@ -27,12 +27,16 @@ class Running:
 
     __slots__ = (
         "cancelled",
+        "confirmed",
         "deadline",
         "declaration",
         "ended",
+        "fenced",
         "job",
+        "killer",
         "progress",
         "reason",
+        "renewed",
         "started",
         "stopper",
         "valid_until",
@@ -46,12 +50,35 @@ class Running:
         self.started = time.monotonic()
         self.deadline: float | None = None
         """by the monotonic clock; set when the handler's own time begins"""
+        self.confirmed = False
+        """whether an extension has shown the store that this worker has the job in hand"""
         self.cancelled = False
+        self.fenced = False
+        """given up by whoever keeps leases, who may not wait for a blocked loop to say so"""
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""
         self.reason: StopReason | None = None
         self.progress: Progress | None = None
         self.stopper: Callable[[StopReason], object] | None = None
+        self.killer: Callable[[], None] | None = None
+        """ends the handler at once, from any thread; only what runs in a process of its own has one"""
+        self.renewed: Callable[[], None] | None = None
+        """tells a handler in a process of its own, from any thread, that `valid_until` has changed"""
+
+    def extend(self, valid_until: float) -> None:
+        """Its lease was extended, which also confirms it. From any thread."""
+        self.valid_until = valid_until
+        self.confirmed = True
+        renewed = self.renewed
+        if renewed is not None:
+            renewed()
+
+    def fence(self) -> None:
+        """Let the handler know, or end it, where that needs no loop. From any thread."""
+        self.fenced = True
+        killer = self.killer
+        if killer is not None:
+            killer()
 
     def stop(self, reason: StopReason) -> None:
         """Ask the runner to stop the handler; only a weightier reason takes the place of one that was ignored.
@@ -68,7 +95,7 @@ class Running:
 
     def is_cancelled(self) -> bool:
         """Whether the handler should end: asked to cancel, timed out, or the job is no longer this worker's."""
-        return self.cancelled or self.reason is not None
+        return self.cancelled or self.fenced or self.reason is not None
 
 
 class Slots:
@@ -81,6 +108,10 @@ class Slots:
         self._asked = 0
         self._asked_of: Counter[str] = Counter()
         self.freed = asyncio.Event()
+        self.exhausted: frozenset[str] = frozenset()
+        """queues that may have more than there was room for: whoever claims is to look when one of their jobs ends"""
+        self.look = asyncio.Event()
+        """set when there is reason to claim"""
         self.running: dict[str, Running] = {}
         """by job id, until its end is in the store: whoever keeps leases reads it from another thread"""
 
@@ -125,6 +156,8 @@ class Slots:
         self._taken -= 1
         if self._config.queues is not None:
             self._by_queue[running.job.queue] -= 1
+            if running.job.queue in self.exhausted:
+                self.look.set()
         self.freed.set()
 
     def forget(self, running: Running) -> None:

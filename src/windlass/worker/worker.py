@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from windlass.core.errors import StoreError
-from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping
+from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping, WorkerWarned
 from windlass.core.outcome import Released
+from windlass.core.transition import needs_proof
+from windlass.core.wording import plural
 from windlass.stores.contract import Lease as LeaseOf
 from windlass.stores.contract import Report
 from windlass.worker.chores.ageing import AgeingChore
@@ -20,9 +22,14 @@ from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
 from windlass.worker.completing import Completion
 from windlass.worker.deadlines import Deadlines
+from windlass.worker.doubts import doubts
+from windlass.worker.duty import Duty
 from windlass.worker.execution import Runner, execute
+from windlass.worker.fleet import Fleet
 from windlass.worker.leasing import Leasing
 from windlass.worker.presence import describe, memory_mb
+from windlass.worker.proving import Proving
+from windlass.worker.recycling import Recycling
 from windlass.worker.runners.coroutine import CoroutineRunner
 from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.runners.thread import ThreadRunner, Threads
@@ -31,6 +38,7 @@ from windlass.worker.slots import Slots
 from windlass.worker.steady import Steady
 from windlass.worker.suspects import Suspects
 from windlass.worker.taking import Taking
+from windlass.worker.waking import Waking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
     from windlass.core.outcome import Outcome
     from windlass.stores.contract import WorkerInfo
     from windlass.worker.config import WorkerConfig
+    from windlass.worker.recycling import Cause
     from windlass.worker.slots import Running
 
 _PROGRESS_EVERY = 0.2  # seconds: reports are gathered so long
@@ -65,8 +74,11 @@ class Worker:
         self._hurry = asyncio.Event()
         self._gave_up = asyncio.Event()
         self._main: asyncio.Task[None] | None = None
+        self._composed = False
         self.recycled = False
         """whether it stopped by itself to make room for a fresh process"""
+        self.gave_way_to_stuck = False
+        """whether it did so because too many of its threads would not end"""
         self.stuck = 0
         self.abandoned = 0
         """handlers that would not end at shutdown; only the end of the process ends them"""
@@ -80,7 +92,7 @@ class Worker:
     @property
     def done(self) -> int:
         """How many attempts it has settled."""
-        return self._settling.done
+        return self._settling.done if self._composed else 0
 
     async def __aenter__(self) -> Self:
         await self._client.open()
@@ -142,10 +154,11 @@ class Worker:
         await self._leasing.start()
         try:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(store.notices.subscribe(self._noticed))
+                await stack.enter_async_context(store.notices.subscribe(self._waking.hear))
+                stack.callback(self._waking.close)
                 stack.push_async_callback(self._processes.close)
                 stack.callback(self._threads.close)
-                self._tell_started()
+                await self._tell_started()
                 if not ready.done():
                     ready.set_result(None)
                 await self._work()
@@ -161,18 +174,34 @@ class Worker:
         self._slots = Slots(config)
         self._deadlines = Deadlines(self._slots)
         self._suspects = Suspects(self._slots.running)
-        self._settling = Settling(store, self._slots, hub)
-        self._claiming = Claiming(store, config, client.registry, self._slots, hub, self._start, self._hand_back_unrun)
-        self._leasing = Leasing(store, config, self._slots, hub, self._describe)
+        self._fleet = Fleet(config.worker_id)
+        self._waking = Waking(store, config, self._slots, hub, self._fleet)
+        self._duty = Duty(store, config, client.registry, hub, self._fleet)
+        self._proving = Proving(store, config, hub)
+        self._settling = Settling(store, self._slots, hub, config.worker_id)
+        self._claiming = Claiming(
+            store,
+            config,
+            client.registry,
+            self._slots,
+            hub,
+            self._start,
+            self._hand_back_unrun,
+            self._waking.ramp_up,
+        )
+        self._leasing = Leasing(store, config, self._slots, hub, self._describe, self._fleet.meet)
         wake = self._claiming.wake.set
         self._promoting = Promoting(store, hub, poll, wake)
-        self._rescuing = Rescuing(store, hub, config.rescue.total_seconds(), wake)
+        self._rescuing = Rescuing(
+            store, hub, config.rescue.total_seconds(), wake, lambda: self._leasing.outage.over(time.monotonic())
+        )
         self._scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self._pruning = Pruning(store, hub, config.retention)
         self._ageing = None if config.ageing is None else AgeingChore(store, hub, config.ageing)
         self._threads = Threads()
         self._in_thread = ThreadRunner(self._threads)
-        self._processes = ProcessRunner(self._deadlines.begin)
+        # Its own half of the margin: where the worker lives, it is the one who gives a job up, and says so.
+        self._processes = ProcessRunner(self._deadlines.begin, config.fence.total_seconds() / 2)
         self._runners: dict[str, Runner] = {
             "coroutine": CoroutineRunner(),
             "thread": self._in_thread,
@@ -183,6 +212,8 @@ class Worker:
         self._reports: dict[str, Running] = {}
         self._reported = asyncio.Event()
         self._cancel_check = asyncio.Event()
+        self._waking.route(wake, self._something_due, self._duty.free, self._cancel_check.set)
+        self._composed = True
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as upkeep:
@@ -190,10 +221,13 @@ class Worker:
             chores = [
                 upkeep.create_task(run, name=f"windlass-{name}")
                 for name, run in (
-                    ("promoting", self._promoting.run()),
-                    ("rescuing", self._rescuing.run()),
-                    ("scheduling", self._scheduling.run()),
-                    ("pruning", self._pruning.run()),
+                    ("duty", self._duty.run()),
+                    ("promoting", self._promoting.run(self._duty.on)),
+                    ("rescuing", self._rescuing.run(self._duty.on)),
+                    ("scheduling", self._scheduling.run(self._duty.on)),
+                    ("pruning", self._pruning.run(self._duty.on)),
+                    ("waking", self._waking.run()),
+                    ("proving", self._proving.run()),
                     ("deadlines", self._deadlines.run()),
                     ("progress", self._report()),
                     ("cancels", self._look_for_cancels()),
@@ -201,7 +235,7 @@ class Worker:
                 )
             ]
             if self._ageing is not None:
-                chores.append(upkeep.create_task(self._ageing.run(), name="windlass-ageing"))
+                chores.append(upkeep.create_task(self._ageing.run(self._duty.on), name="windlass-ageing"))
             claiming = upkeep.create_task(self._claiming.run(), name="windlass-claiming")
             try:
                 await self._until_stopped()
@@ -214,6 +248,7 @@ class Worker:
             self._settling.close()
             await settling
             await _end_all(chores)
+            await self._duty.let_go()
 
     # One job.
 
@@ -255,6 +290,10 @@ class Worker:
 
     async def _execute(self, running: Running) -> None:
         await self._suspects.alone(running)
+        if needs_proof(running.job) and not await self._proving.confirm(running):
+            running.ended = True
+            self._settling.put(running, Released("its lease was lost before it could begin"))
+            return
         if time.monotonic() > running.valid_until - self.config.fence.total_seconds():
             # This process was frozen, or another handler blocked the loop, between the claim and now.
             running.ended = True
@@ -308,12 +347,9 @@ class Worker:
 
     # Wake-ups and limits.
 
-    def _noticed(self, *_: object) -> None:
-        self._claiming.wake.set()
+    def _something_due(self) -> None:
         self._promoting.wake.set()
         self._scheduling.wake.set()
-        if self._slots.taken:
-            self._cancel_check.set()
 
     async def _look_for_cancels(self) -> None:
         steady = Steady(self._hub, "look for cancel requests")
@@ -328,16 +364,22 @@ class Worker:
                     running.stop("cancel")
 
     async def _watch_itself(self) -> None:
-        config = self.config
+        config, recycling = self.config, Recycling(self.config)
         while True:
             await asyncio.sleep(_CHECK_EVERY if not config.max_jobs else _DRAIN_EVERY)
-            full = config.max_jobs is not None and self.started >= config.max_jobs
-            large = config.max_memory_mb is not None and memory_mb() > config.max_memory_mb
-            stuck = config.max_stuck is not None and self.stuck >= config.max_stuck
-            if full or large or stuck:
-                self.recycled = True
-                self.stop()
+            size = 0.0 if config.max_memory_mb is None else memory_mb()
+            cause = recycling.cause(time.monotonic(), started=self.started, memory_mb=size, stuck=self.stuck)
+            if cause is not None:
+                self._recycle(cause)
                 return
+
+    def _recycle(self, cause: Cause) -> None:
+        self.recycled = True
+        if cause == "stuck":
+            self.gave_way_to_stuck = True
+            stuck = f"{plural(self.stuck, 'thread')} of {self.config.concurrency} slots will not end"
+            self._hub.tell(WorkerWarned(self.id, cause, f"{stuck}: stopping, a fresh process has to take over"))
+        self.stop()
 
     async def _until_stopped(self) -> None:
         if not self.config.drain:
@@ -408,7 +450,7 @@ class Worker:
             stopping=self._stopping.is_set(),
         )
 
-    def _tell_started(self) -> None:
+    async def _tell_started(self) -> None:
         config = self.config
         self._hub.tell(
             WorkerStarted(
@@ -419,6 +461,8 @@ class Worker:
                 config.concurrency,
             )
         )
+        for about, text in await doubts(config, self._client.registry, self._client.store):
+            self._hub.tell(WorkerWarned(self.id, about, text))
 
 
 async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -10,6 +10,8 @@ from windlass.core.events import ChoreDone, Hub
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from windlass.core.ageing import Ageing
     from windlass.stores.contract import Store
 
@@ -25,10 +27,11 @@ class AgeingChore:
         self._steady = Steady(hub, "age")
         self._interval = max(_MOST_OFTEN, min(_LEAST_OFTEN, ageing.after.total_seconds() / 10))
 
-    async def run(self) -> None:
+    async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
         """Look until cancelled."""
         while True:
             await asyncio.sleep(self._interval * random.uniform(0.7, 1.0))
+            await on_duty()
             await self.once()
 
     async def once(self) -> None:

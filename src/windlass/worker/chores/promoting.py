@@ -10,7 +10,7 @@ from windlass.core.events import ChoreDone, Hub
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from windlass.stores.contract import Store
 
@@ -26,9 +26,10 @@ class Promoting:
         self._steady = Steady(hub, "promote")
         self.wake = asyncio.Event()
 
-    async def run(self) -> None:
+    async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
         """Promote until cancelled."""
         while True:
+            await on_duty()
             self.wake.clear()
             await self._wait(await self.once())
 

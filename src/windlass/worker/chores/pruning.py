@@ -10,6 +10,8 @@ from windlass.core.events import ChoreDone, Hub
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from windlass.stores.contract import Retention, Store
 
 AT_ONCE = 500
@@ -24,10 +26,11 @@ class Pruning:
         self._store, self._hub, self._retention = store, hub, retention
         self._steady = Steady(hub, "prune")
 
-    async def run(self) -> None:
+    async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
         """Prune until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))
+            await on_duty()
             await self.once()
 
     async def once(self) -> None:

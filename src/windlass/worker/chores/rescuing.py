@@ -10,7 +10,7 @@ from windlass.core.events import ChoreDone, Hub, JobRescued
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from windlass.stores.contract import Rescued, Store
 
@@ -18,16 +18,21 @@ AT_ONCE = 100
 
 
 class Rescuing:
-    """The loop that looks for expired leases; every worker runs it, at its own moment."""
+    """The loop that looks for expired leases, unless the living could not extend theirs a moment ago."""
 
-    def __init__(self, store: Store, hub: Hub, interval: float, rescued: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, hub: Hub, interval: float, rescued: Callable[[], None], fair: Callable[[], bool]
+    ) -> None:
         self._store, self._hub, self._interval, self._rescued = store, hub, interval, rescued
+        self._fair = fair
         self._steady = Steady(hub, "rescue")
 
-    async def run(self) -> None:
+    async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
         """Rescue until cancelled."""
         while True:
-            await self.once()
+            await on_duty()
+            if self._fair():
+                await self.once()
             await asyncio.sleep(self._interval * random.uniform(0.7, 1.0))
 
     async def once(self) -> None:

@@ -14,13 +14,14 @@ from windlass.stores.contract import Fired, Firing, Schedule
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
     from windlass.core.registry import Registry
     from windlass.stores.contract import Store
 
+AT_ONCE = 100
 _LEAST = 0.25  # seconds between two looks, however many notices come
 
 
@@ -47,9 +48,10 @@ class Scheduling:
         now = await self._store.now()
         await self._store.schedules.put(self._declared(now))
 
-    async def run(self) -> None:
+    async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
         """Fire until cancelled."""
         while True:
+            await on_duty()
             self.wake.clear()
             found = await self._steady.attempt(self.once)
             seconds = self._poll if found is None else min(self._poll, found)
@@ -61,15 +63,12 @@ class Scheduling:
 
     async def once(self) -> float:
         """Fire what is due; how long until the next tick."""
-        schedules = [one for one in await self._store.schedules.list() if one.paused_at is None]
-        now = await self._store.now()
-        due = [one for one in schedules if one.next_tick <= now]
-        for one in due:
-            await self._fire(one, now)
-        if due:
+        due = await self._store.schedules.due(AT_ONCE)
+        for schedule in due.schedules:
+            await self._fire(schedule, due.now)
+        if due.schedules:
             return 0.0
-        waits = [(one.next_tick - now).total_seconds() for one in schedules]
-        return max(0.001, min(waits, default=self._poll))
+        return self._poll if due.next_in is None else max(0.001, due.next_in.total_seconds())
 
     async def _fire(self, schedule: Schedule, now: datetime) -> None:
         firings = self._firings(schedule, now)

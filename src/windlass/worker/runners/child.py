@@ -6,11 +6,14 @@ import asyncio
 import importlib
 import inspect
 import json
+import math
 import os
 import queue
+import select
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, cast
+import time
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pydantic import TypeAdapter
 
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from windlass.core.job import Progress
 
 _jobs: TypeAdapter[Job] = TypeAdapter(Job)
+_MOMENT = 0.05  # seconds
+_LONGEST_WAIT = 3600.0  # seconds: a wait without end is more than a clock can count
 
 
 def order(declaration: Declaration, job: Job) -> dict[str, Any]:
@@ -43,35 +48,103 @@ def outcome_from(message: dict[str, Any]) -> outcomes.Outcome:
     return cast("outcomes.Outcome", TypeAdapter(kind).validate_python(message["told"]))
 
 
+class _Speaking:
+    """What is said to the parent; a handler's own threads may report progress, too."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+
+    def say(self, message: dict[str, Any]) -> None:
+        text = json.dumps(message).encode()
+        with self._lock:
+            self._pipe.send_bytes(text)
+
+    def say_if_heard(self, message: dict[str, Any]) -> None:
+        """Say it unless that could take long: somebody is speaking, or the parent does not read."""
+        if self._lock.acquire(timeout=_MOMENT) and select.select([], [self._pipe], [], 0)[1]:
+            self._pipe.send_bytes(json.dumps(message).encode())
+
+
+class _Watch:
+    """Ends this process, and all that it started, when its job's lease is over and no word came that it goes on."""
+
+    def __init__(self, speaking: _Speaking) -> None:
+        self._speaking = speaking
+        self._changed = threading.Condition()
+        self._lease: str | None = None
+        self._until = math.inf
+
+    def begin(self, lease: str, until: float) -> None:
+        """A job begins that may run so long, by the monotonic clock."""
+        with self._changed:
+            self._lease, self._until = lease, until
+            self._changed.notify()
+
+    def renew(self, lease: str, until: float) -> None:
+        """It may run longer; a late word about an earlier job says nothing."""
+        with self._changed:
+            if lease == self._lease:
+                self._until = until
+                self._changed.notify()
+
+    def end(self) -> None:
+        """Nothing runs here."""
+        with self._changed:
+            self._lease, self._until = None, math.inf
+
+    def run(self) -> None:
+        """Watch for ever."""
+        with self._changed:
+            while (left := self._until - time.monotonic()) > 0:
+                self._changed.wait(min(left, _LONGEST_WAIT))
+        self._speaking.say_if_heard({"fenced": True})
+        end_all()
+
+
 def serve(pipe: Connection) -> None:
     """Run jobs until the parent goes away."""
-    # Ctrl-C reaches the whole group; the parent decides what becomes of its children.
+    # A session of its own: it can be ended with all that it starts, and Ctrl-C at the parent's terminal does not reach
+    # it, of which the parent decides; nor may it before the session is there.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()
     orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     cancelled = threading.Event()
-    threading.Thread(target=_listen, args=(pipe, orders, cancelled), daemon=True).start()
-    speaking = threading.Lock()  # a handler's own threads may report progress, too
-
-    def send(message: dict[str, Any]) -> None:
-        text = json.dumps(message).encode()
-        with speaking:
-            pipe.send_bytes(text)
-
+    speaking = _Speaking(pipe)
+    watch = _Watch(speaking)
+    threading.Thread(target=_listen, args=(pipe, orders, cancelled, watch), daemon=True).start()
+    threading.Thread(target=watch.run, daemon=True).start()
     while True:
-        answer = _run(orders, send, cancelled)
+        answer = _run(orders, speaking.say, cancelled)
+        watch.end()
         if answer is not None:
-            send(answer)
+            speaking.say(answer)
 
 
-def _listen(pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancelled: threading.Event) -> None:
+def end_all() -> NoReturn:
+    """End this process and every one it started that is still of its group."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _listen(
+    pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancelled: threading.Event, watch: _Watch
+) -> None:
     while True:
         try:
             message = json.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             # The parent is gone, and with it the lease: what runs here must not go on.
-            os._exit(1)
+            end_all()
+        if "end" in message:
+            os._exit(0)
         if "cancel" in message:
             cancelled.set()
+            continue
+        if message.get("go"):
+            watch.begin(message["lease"], message["until"])
+        elif "until" in message:
+            watch.renew(message["lease"], message["until"])
             continue
         if "job" in message:
             # Cleared here and not by the one who takes the order: a cancel that follows at once must not be lost.

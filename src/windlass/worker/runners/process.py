@@ -1,25 +1,25 @@
 """Handlers declared with `process=True` run in a process of their own, which is killed at the job's timeout.
 
-Children are spawned, never forked, kept for the next job, and talk JSON over a pipe: nothing is pickled.
+Children are spawned, never forked, kept for the next job, and talk JSON over a pipe: nothing is pickled. Each leads a
+process group of its own, which ends with it. Each knows until when its job is this worker's, and ends itself past that,
+also if the worker cannot: when that is stopped, or its loop blocked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
-import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.outcome import Released
 from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
+from windlass.worker.runners.kin import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
 
     from windlass.core.context import Ctx
     from windlass.worker.slots import Running, StopReason
@@ -30,119 +30,106 @@ CANCEL_GRACE = 5.0
 """seconds a handler in a process has to obey a request to cancel before it is killed"""
 
 
-class _Child:
-    """One process and the parent's end of its pipe."""
-
-    def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
-        self.process = process
-        self.begun = False
-        """whether it has begun the job it was sent last"""
-        self.pipe = pipe
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def send(self, message: dict[str, Any]) -> None:
-        try:
-            self.pipe.send_bytes(json.dumps(message).encode())
-        except OSError:
-            return  # it is gone; reading the pipe will say so
-
-    def close(self) -> None:
-        self.pipe.close()
-
-    def epitaph(self) -> str:
-        self.process.join(CANCEL_GRACE)
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}"
-        return f"its process ended with exit code {code}"
-
-
 class ProcessRunner:
     """Runs each job in a child that is free, or a new one."""
 
-    def __init__(self, begin: Callable[[Running], None]) -> None:
-        self._begin = begin
+    def __init__(self, begin: Callable[[Running], None], margin: float = 0.0) -> None:
+        self._begin, self._margin = begin, margin
         self._context = multiprocessing.get_context("spawn")
-        self._idle: list[_Child] = []
+        self._idle: list[Child] = []
+        self._heard: dict[Child, asyncio.Queue[dict[str, Any] | None]] = {}
 
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run to the end; a stop kills the process, except that a request to cancel is passed on first."""
         loop = asyncio.get_running_loop()
-        job = running.job
         free = self._free()
-        one = free if free is not None else await asyncio.to_thread(self._spawn)
+        child = free if free is not None else await asyncio.to_thread(self._spawn, loop)
+        self._heard.setdefault(child, asyncio.Queue())
 
         def stop(reason: StopReason) -> None:
             if reason == "cancel":
-                one.send({"cancel": True})
-                loop.call_later(CANCEL_GRACE, _kill_if_running, running, one)
+                child.send({"cancel": True})
+                loop.call_later(CANCEL_GRACE, _kill_if_running, running, child)
             else:
-                one.kill()
+                child.kill()
 
         if running.reason is not None:  # stopped while the child was being made
-            self._idle.append(one)
+            self._idle.append(child)
             raise asyncio.CancelledError
         running.stopper = stop
         starting = loop.call_later(START_WITHIN, _stop_if_not_begun, running)
+        turn = _Turn(running, child, self._margin)
         try:
-            one.begun = False
-            one.send(inside.order(running.declaration, job))
-            text = await self._answer(one, running, ctx)
+            child.send(inside.order(running.declaration, running.job))
+            text = await self._answer(turn, ctx)
         except ProcessDied:
-            one.close()
-            if free is not None and not one.begun and running.reason is None:
+            del self._heard[child]
+            if free is not None and not turn.begun and running.reason is None:
                 return await self.run(running, ctx)  # it had died before the job reached it: the job is not to blame
             raise
         except RemoteFailure:
-            self._idle.append(one)
+            self._idle.append(child)
             raise
         except BaseException:
             # Cancelled from outside: the process may be in the middle of anything.
-            one.kill()
-            one.close()
+            child.kill()
+            del self._heard[child]
             raise
         finally:
+            running.renewed = running.killer = None
             starting.cancel()
-        self._idle.append(one)
+        self._idle.append(child)
         return text
 
     async def close(self) -> None:
         """End the idle children."""
         children, self._idle = self._idle, []
-        for one in children:
-            one.close()
-        for one in children:
-            await asyncio.to_thread(one.process.join, CANCEL_GRACE)
+        for child in children:
+            child.end()
+        for child in children:
+            await asyncio.to_thread(child.wait)
 
-    def _free(self) -> _Child | None:
+    def _free(self) -> Child | None:
         while self._idle:
-            one = self._idle.pop()
-            if one.process.is_alive():
-                return one
-            one.close()  # it died between two jobs: neither is to blame
+            child = self._idle.pop()
+            if child.alive:
+                return child
+            del self._heard[child]  # it died between two jobs: neither is to blame
         return None
 
-    def _spawn(self) -> _Child:
+    def _spawn(self, loop: asyncio.AbstractEventLoop) -> Child:
+        def hear(child: Child, message: dict[str, Any] | None) -> None:
+            with suppress(RuntimeError):  # the worker's loop has closed: nobody is left to be told
+                loop.call_soon_threadsafe(self._hear, child, message)
+
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=inside.serve, args=(theirs,), daemon=True, name="windlass-job")
         process.start()
         theirs.close()
-        return _Child(process, ours)
+        return Child(process, ours, hear)
 
-    async def _answer(self, one: _Child, running: Running, ctx: Ctx) -> str:
+    def _hear(self, child: Child, message: dict[str, Any] | None) -> None:
+        messages = self._heard.get(child)
+        if messages is not None:
+            messages.put_nowait(message)
+
+    async def _answer(self, turn: _Turn, ctx: Ctx) -> str:
+        messages = self._heard[turn.child]
         while True:
-            message = await self._read(one)
+            message = await messages.get()
             if message is None:
-                raise ProcessDied(await asyncio.to_thread(one.epitaph))
-            if "ready" in message:
-                if time.monotonic() > running.valid_until:
-                    one.send({"go": False})
+                epitaph = await asyncio.to_thread(turn.child.epitaph)
+                if turn.fenced:
+                    raise RemoteFailure(Released("its process ended itself when its lease could not be extended"))
+                raise ProcessDied(epitaph)
+            if "fenced" in message:
+                turn.fenced = True
+            elif "ready" in message:
+                if time.monotonic() > turn.running.valid_until:
+                    turn.child.send({"go": False})
                     raise RemoteFailure(Released("its lease was over before its process could begin"))
-                one.begun = True
-                self._begin(running)  # not before: to load the code takes a while that is not the handler's
-                one.send({"go": True})
+                self._begin(turn.running)  # not before: to load the code takes a while that is not the handler's
+                turn.begin()
             elif "progress" in message:
                 ctx.progress(**message["progress"])
             elif "outcome" in message:
@@ -151,25 +138,30 @@ class ProcessRunner:
                 result: str = message["result"]
                 return result
 
-    async def _read(self, one: _Child) -> dict[str, Any] | None:
-        loop = asyncio.get_running_loop()
-        readable: asyncio.Future[None] = loop.create_future()
-        number = one.pipe.fileno()
-        loop.add_reader(number, _set, readable)
-        try:
-            await readable
-        finally:
-            loop.remove_reader(number)
-        try:
-            message: dict[str, Any] = json.loads(one.pipe.recv_bytes())
-        except (EOFError, OSError):
-            return None
-        return message
 
+class _Turn:
+    """One job's turn in a child."""
 
-def _set(readable: asyncio.Future[None]) -> None:
-    if not readable.done():
-        readable.set_result(None)
+    def __init__(self, running: Running, child: Child, margin: float) -> None:
+        self.running, self.child, self._margin = running, child, margin
+        self._lease = f"{running.job.id}:{running.job.lease_token}"
+        self.begun = False
+        self.fenced = False
+        """it ended itself because it did not hear in time that its lease goes on"""
+
+    def begin(self) -> None:
+        self.begun = True
+        self.running.killer = self.child.kill
+        # From here on each extension is passed on by whoever makes it, which is not the loop's thread.
+        self.running.renewed = self._renewed
+        self.child.send({"go": True, **self._until()})
+
+    def _renewed(self) -> None:
+        self.child.send(self._until())
+
+    def _until(self) -> dict[str, Any]:
+        # By the monotonic clock, which all processes of a host share: so no time is won while a message is under way.
+        return {"until": self.running.valid_until - self._margin, "lease": self._lease}
 
 
 def _stop_if_not_begun(running: Running) -> None:
@@ -177,6 +169,6 @@ def _stop_if_not_begun(running: Running) -> None:
         running.stop("timeout")
 
 
-def _kill_if_running(running: Running, one: _Child) -> None:
+def _kill_if_running(running: Running, child: Child) -> None:
     if not running.ended:
-        one.kill()
+        child.kill()

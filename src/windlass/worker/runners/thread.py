@@ -78,7 +78,7 @@ class ThreadRunner:
 
         def work() -> None:
             try:
-                if running.reason is not None or time.monotonic() > running.valid_until:
+                if running.fenced or running.reason is not None or time.monotonic() > running.valid_until:
                     # A thread may be slow to start, and the process may have been frozen meanwhile.
                     raise RemoteFailure(Released("its lease was over before its thread could begin"))
                 result = context.run(declaration.call, *positional, **arguments)

@@ -1,0 +1,68 @@
+"""The fleet: which of many workers follow a notice, so that one job does not wake them all.
+
+Whoever tells that jobs were queued draws a number with it. The workers that consume the queue, ordered by id, count
+from there: as many as there are jobs look at once, one or two more a moment later in case one of these is gone, and
+the others do nothing. Polling is the floor under all of this, as it is under notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.stores.contract import About
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.contract import Notice, Peer
+
+FEW = 3
+"""so few workers all follow every notice"""
+MANY = 10
+"""of more than so many some worker polls several times a second: one who looks later is enough"""
+BACKUPS = (0.03, 0.1)
+"""seconds after which those look who look later"""
+
+
+def turn(place: int, size: int, notice: Notice) -> float | None:
+    """How many seconds after a notice the worker at this place among its consumers looks; None leaves it to others."""
+    if size <= FEW:
+        return 0.0
+    backups = BACKUPS if size <= MANY else BACKUPS[:1]
+    after = (place - notice.draw) % size - notice.n
+    if after < 0:
+        return 0.0
+    return backups[after] if after < len(backups) else None
+
+
+class Fleet:
+    """The workers that have beaten lately, as one of them knows them."""
+
+    def __init__(self, worker_id: str) -> None:
+        self._id = worker_id
+        self._peers: Sequence[Peer] = ()
+        self._places: dict[str | None, tuple[int, int]] = {}
+
+    @property
+    def size(self) -> int:
+        """How many there are, this one among them; 0 until it has been told."""
+        return len(self._peers)
+
+    def meet(self, peers: Sequence[Peer]) -> None:
+        """All that have beaten lately, by id."""
+        self._peers = peers
+        self._places = {}
+
+    def turn(self, notice: Notice) -> float | None:
+        """How many seconds after a notice this worker looks; None leaves it to others."""
+        if notice.about is About.ANYTHING:
+            return 0.0
+        place = self._places.get(notice.queue)
+        if place is None:
+            place = self._places[notice.queue] = self._place(notice.queue)
+        return turn(*place, notice)
+
+    def _place(self, queue: str | None) -> tuple[int, int]:
+        ids = [peer.id for peer in self._peers if queue is None or not peer.queues or queue in peer.queues]
+        # Who is not among them, as at the start or after a long pause, follows every notice.
+        return (ids.index(self._id), len(ids)) if self._id in ids else (0, 0)

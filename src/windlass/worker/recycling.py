@@ -1,0 +1,36 @@
+"""Recycling: when a worker makes room for a fresh process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from windlass.worker.config import WorkerConfig
+
+Cause: TypeAlias = Literal["jobs", "memory", "stuck"]
+PATIENCE = 30.0
+"""seconds that all slots have to be stuck where it is not said how many may be: some thread may be about to end"""
+
+
+class Recycling:
+    """Looks at one worker now and then."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._all_stuck_since: float | None = None
+
+    def cause(self, now: float, *, started: int, memory_mb: float, stuck: int) -> Cause | None:
+        """Why the worker should stop now; None if it should not."""
+        config = self._config
+        if config.max_jobs is not None and started >= config.max_jobs:
+            return "jobs"
+        if config.max_memory_mb is not None and memory_mb > config.max_memory_mb:
+            return "memory"
+        if config.max_stuck is not None:
+            return "stuck" if stuck >= config.max_stuck else None
+        if stuck < config.concurrency:
+            self._all_stuck_since = None
+            return None
+        if self._all_stuck_since is None:
+            self._all_stuck_since = now
+        return "stuck" if now - self._all_stuck_since >= PATIENCE else None

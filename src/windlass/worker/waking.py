@@ -1,0 +1,108 @@
+"""Waking: what a notice is about decides which part of a worker looks, and the fleet which worker does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from windlass.stores.contract import About, Notice
+from windlass.worker.fleet import FEW
+from windlass.worker.steady import Steady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.events import Hub
+    from windlass.stores.contract import Store
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.fleet import Fleet
+    from windlass.worker.slots import Slots
+
+MOST_HOPS = 3
+"""so often a notice is passed on by workers without a free slot"""
+_PASS_EVERY = 0.05  # seconds between two notices that one worker passes on
+
+
+class Waking:
+    """Hears notices for one worker, and passes on those that it cannot follow."""
+
+    def __init__(self, store: Store, config: WorkerConfig, slots: Slots, hub: Hub, fleet: Fleet) -> None:
+        self._store, self._config, self._slots, self._fleet = store, config, slots, fleet
+        self._steady = Steady(hub, "pass on a notice")
+        self._some = asyncio.Event()
+        self._passing: Notice | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    def route(
+        self, claim: Callable[[], None], due: Callable[[], None], duty: Callable[[], None], cancels: Callable[[], None]
+    ) -> None:
+        """Say who looks for jobs, for what is due, whether a duty is free, and for cancel requests."""
+        self._claim, self._due, self._duty, self._cancels = claim, due, duty, cancels
+
+    def hear(self, notice: Notice) -> None:
+        """Wake who has something to do."""
+        match notice.about:
+            case About.CLAIMABLE:
+                self._claimable(notice)
+            case About.DUE:
+                self._due()
+                if notice.hop and self._fleet.turn(notice) == 0.0:
+                    self._duty()
+            case About.CHANGED:
+                self._look_for_cancels()
+            case About.ANYTHING:
+                self._claim()
+                self._due()
+                self._look_for_cancels()
+
+    def ramp_up(self, n: int, queue: str | None = None) -> None:
+        """Let others look, too: there may be more than this worker has slots for."""
+        self._pass_on(Notice.claimable(n, queue))
+
+    async def run(self) -> None:
+        """Pass notices on, a few a second, until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            notice, self._passing = self._passing, None
+            if notice is not None:
+                await self._steady.attempt(lambda told=notice: self._store.notices.publish(told))  # type: ignore[misc]  # bound per turn
+            await asyncio.sleep(_PASS_EVERY)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._later is not None:
+            self._later.cancel()
+
+    def _look_for_cancels(self) -> None:
+        if self._slots.taken:
+            self._cancels()
+
+    def _claimable(self, notice: Notice) -> None:
+        queues = self._config.queues
+        if queues is not None and notice.queue is not None and notice.queue not in queues:
+            return
+        after = 0.0 if self._config.drain else self._fleet.turn(notice)
+        if after is None:
+            return
+        if after == 0.0:
+            if self._slots.free()[0] < 1:
+                self._pass_on(notice)
+            self._claim()  # also without a slot: then it looks when one is free
+        elif self._later is None:
+            self._later = asyncio.get_running_loop().call_later(after, self._look_later)
+
+    def _look_later(self) -> None:
+        self._later = None
+        self._claim()
+
+    def _pass_on(self, notice: Notice) -> None:
+        # Of few workers each has heard it already.
+        if self._fleet.size <= FEW or notice.hop >= MOST_HOPS:
+            return
+        earlier = self._passing
+        n = min(notice.n + (0 if earlier is None else earlier.n), self._fleet.size)
+        hop = notice.hop + 1 if earlier is None else min(notice.hop + 1, earlier.hop)
+        queue = notice.queue if earlier is None or earlier.queue == notice.queue else None
+        self._passing = Notice.claimable(n, queue, hop)
+        self._some.set()

@@ -1,0 +1,163 @@
+"""When the store is away or refuses: ends are kept until it has said what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.support.apps import Heard, app_at, ms, until_status, working
+from tests.support.until import until
+from windlass import JobFunction, Status, Windlass
+from windlass.core.errors import SchemaMismatch, StoreUnavailable, ValueRefused
+from windlass.core.events import ResultRefused, WorkerWarned
+from windlass.core.transition import Transition
+from windlass.stores.contract import Jobs, Store, Verdict
+from windlass.worker import settling
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Refusing:
+    """A store whose server has a bad time: `apply` raises what it is told to, before anything is written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.trouble: Callable[[list[Transition]], Exception | None] = lambda _: None
+        self.tries: list[int] = []
+        self.jobs = cast("Jobs", _Jobs(self, store.jobs))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class _Jobs:
+    def __init__(self, whole: Refusing, jobs: Jobs) -> None:
+        self._whole, self._jobs = whole, jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jobs, name)
+
+    async def apply(self, transitions: list[Transition]) -> list[Verdict]:
+        self._whole.tries.append(len(transitions))
+        trouble = self._whole.trouble(transitions)
+        if trouble is not None:
+            raise trouble
+        return await self._jobs.apply(transitions)
+
+
+@pytest.fixture
+def refusing(tmp_path: Path) -> Refusing:
+    return Refusing(app_at(tmp_path / "jobs.db").store)
+
+
+@pytest.fixture
+async def troubled(refusing: Refusing) -> AsyncIterator[Windlass]:
+    app = Windlass(store=cast("Store", refusing))
+
+    @app.job(name="work")
+    async def work(number: int) -> int:
+        return number
+
+    async with app:
+        yield app
+
+
+async def test_results_outlive_their_leases_while_the_store_is_away(tmp_path: Path) -> None:
+    app = Windlass(f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=OFF&timeout=0.2")
+    runs: list[int] = []
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @app.job
+    async def work(number: int) -> int:
+        runs.append(number)
+        if len(runs) == 10:
+            begun.set()
+        await go.wait()
+        return number
+
+    async with app, working(app, lease=ms(3000), heartbeat=ms(1000), rescue=ms(50)):
+        handles = await app.enqueue_many(work.bind(n) for n in range(10))
+        await begun.wait()
+        with closing(sqlite3.connect(tmp_path / "jobs.db", isolation_level=None, timeout=10)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            over = time.monotonic() + 4.5  # a lease and a half
+            go.set()
+            await until(lambda: time.monotonic() > over, "the leases to be over", within=10)
+            other.execute("ROLLBACK")
+        assert [await handle.result(20) for handle in handles] == list(range(10))
+        assert sorted(runs) == list(range(10)), "none ran twice"
+        assert {(await handle.job()).crashes for handle in handles} == {0}
+
+
+async def test_an_error_that_may_pass_is_no_verdict_on_a_result(troubled: Windlass, refusing: Refusing) -> None:
+    refusing.trouble = lambda _: SchemaMismatch("being migrated") if len(refusing.tries) < 4 else None
+    async with working(troubled):
+        handle = await troubled.enqueue("work", {"number": 7})
+        assert await handle.result(20) == 7
+    assert len(refusing.tries) >= 4
+
+
+async def test_one_that_cannot_pass_now_does_not_hold_up_the_others(troubled: Windlass, refusing: Refusing) -> None:
+    troubles = 0
+
+    def trouble(transitions: list[Transition]) -> Exception | None:
+        nonlocal troubles
+        if any(transition.id == bad.id for transition in transitions) and not done:
+            troubles += 1
+            return SchemaMismatch("something is odd")
+        return None
+
+    done: list[bool] = []
+    handles = await troubled.enqueue_many(_bound(troubled, n) for n in range(20))
+    bad = handles[3]
+    refusing.trouble = trouble
+    async with working(troubled):
+        for handle in handles:
+            if handle is not bad:
+                await handle.result(20)
+        assert (await bad.job()).status is Status.PROCESSING
+        done.append(True)
+        assert await bad.result(20) == 3
+    assert troubles > 1
+
+
+def _bound(app: Windlass, number: int) -> Any:
+    declaration = app.registry.get("work")
+    work: JobFunction[Any, Any] = JobFunction(app.client, declaration, declaration.options)
+    return work.bind(number)
+
+
+async def test_only_a_value_that_the_store_cannot_keep_fails_its_job(troubled: Windlass, refusing: Refusing) -> None:
+    refusing.trouble = lambda transitions: (
+        ValueRefused("too large") if any(one.result_json == "5" for one in transitions) else None
+    )
+    handles = await troubled.enqueue_many(_bound(troubled, n) for n in range(10))
+    async with working(troubled):
+        ended = [await handle.wait(20) for handle in handles]
+    assert [job.status for job in ended] == [Status.FAILED if n == 5 else Status.SUCCEEDED for n in range(10)]
+    assert ended[5].error is not None
+    assert ended[5].error.message == "the store refused the result: too large"
+
+
+async def test_a_worker_that_stops_while_the_store_is_away_does_end(
+    troubled: Windlass, refusing: Refusing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE", 0.3)
+    heard = Heard(troubled)
+    refusing.trouble = lambda _: StoreUnavailable("gone")
+    async with working(troubled, lease=2.0):
+        handle = await troubled.enqueue("work", {"number": 1})
+        await until(lambda: refusing.tries, "the end to be tried")
+    [warned] = heard.all(WorkerWarned)
+    assert (warned.about, "1 end of jobs" in warned.text) == ("results", True)
+    assert not heard.all(ResultRefused)
+    refusing.trouble = lambda _: None
+    async with working(troubled):
+        await until_status(handle, Status.SUCCEEDED, within=20)
