@@ -18,7 +18,7 @@ from tests.support.drafts import LONG, draft, want
 from tests.support.forwarder import Forwarder, forwarder
 from tests.support.processes import HOST
 from tests.support.until import until
-from windlass.core.errors import StoreError
+from windlass.core.errors import StoreError, ValueRefused
 from windlass.core.history import Happened
 from windlass.core.outcome import Snoozed, Succeeded
 from windlass.core.schedule import Cron
@@ -26,6 +26,8 @@ from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import (
+    ANYTHING,
+    About,
     Action,
     Created,
     Filter,
@@ -34,11 +36,13 @@ from windlass.stores.contract import (
     Granted,
     Held,
     Lease,
+    Notice,
     Operated,
     Order,
     Schedule,
     Verdict,
 )
+from windlass.stores.redis.notices import coalesced
 from windlass.stores.redis.records import FIELDS
 from windlass.stores.redis.records import LONG as LONG_PAYLOAD
 from windlass.stores.redis.store import RedisStore
@@ -345,3 +349,43 @@ async def test_a_history_keeps_its_newest_lines(store: RedisStore, moves: int) -
     assert len(history) == min(100, history[-1].number)
     assert [entry.number for entry in history] == list(range(history[0].number, history[-1].number + 1))
     assert job.metadata_json == '{\n"m": 1\n}'
+
+
+@pytest.mark.parametrize("result", ["1\0", '"\ud800"'])
+async def test_a_value_that_cannot_be_kept_is_refused_as_such_and_nothing_is_written(
+    store: RedisStore, result: str
+) -> None:
+    await put(store, draft(), draft())
+    one, two = await store.jobs.claim(want())
+    with pytest.raises(ValueRefused, match="cannot keep a value"):
+        await store.jobs.apply([decide(one, DONE), decide(two, Succeeded(result))])
+    assert [(await get(store, job.id)).status for job in (one, two)] == [Status.PROCESSING] * 2
+
+
+def test_notices_of_a_moment_are_told_together_but_each_draw_for_itself() -> None:
+    changed, due = Notice(About.CHANGED), Notice(About.DUE)
+    drawn = [Notice(About.CLAIMABLE, "mail", 2, draw) for draw in range(5)]
+    assert coalesced([changed, drawn[0], changed, due, drawn[1], due]) == [drawn[0], drawn[1], changed, due]
+    [all_] = coalesced([*drawn, *drawn, *drawn, *drawn])
+    assert (all_.queue, all_.n) == ("mail", 40)
+    [all_] = coalesced([*drawn * 4, Notice(About.CLAIMABLE, "news", 1, 7)])
+    assert (all_.queue, all_.n) == (None, 41)
+
+
+async def test_a_word_of_an_older_worker_is_a_hint_of_anything(store: RedisStore) -> None:
+    notices: list[Notice] = []
+    async with store.notices.subscribe(notices.append):
+        await until(lambda: notices and store.notices.healthy, "the notices to be healthy")
+        notices.clear()
+        await store.link.command("PUBLISH", store.link.key("notices"), "")
+        await until(lambda: notices == [ANYTHING], "the hint")
+
+
+async def test_a_schedule_put_by_who_does_not_know_of_the_index_is_due(store: RedisStore) -> None:
+    tick = await store.now() - LONG
+    rule = Schedule(
+        name="s", cron=Cron("* * * * *", tz="UTC"), type="t", payload_json="{}", queue="default", next_tick=tick
+    )
+    await store.schedules.put([rule])
+    await store.link.command("DEL", store.link.key("upcoming"))
+    assert [found.name for found in (await store.schedules.due(5)).schedules] == ["s"]

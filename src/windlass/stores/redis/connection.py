@@ -275,7 +275,7 @@ def guarded(method: F) -> F:
 def translate(error: Exception, place: Place) -> WindlassError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where, word = place.address, word_of(error)
-    if isinstance(error, UnicodeError):
+    if isinstance(error, UnicodeEncodeError):
         return ValueRefused(f"Redis cannot keep a value of this job: {str(error)[:200]}")
     if "exceeds maximum allowed size" in str(error):
         return ValueRefused(f"Redis cannot keep a value of this job: {str(error)[:200]}")

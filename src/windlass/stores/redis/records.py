@@ -8,23 +8,36 @@ node, so that a script may use them together.
     v:<status|queue|type>   ids of the jobs of one status, queue and type; ids sort by age, so views list newest first.
                         Those that are queued or processing are in one list, as of the status `a`: claims leave it alone
     counts              how many jobs there are of each status, queue and type; what has none is not in it
+    kinds:<queue>       the types of a queue that are counted there
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
+    by:<queue>          the lines of one queue (type|priority), by priority, for claims where there are many; `of:<type>`
+                        those of one type (queue|priority), but for queues that are paused
     due                 scheduled and retrying jobs by run_at
     leases:<queue|type> processing jobs by the end of their lease; `cancels` those somebody asked to cancel
+    leased              queue|type of those lists, by an instant before which no lease of them ends
+    confirmed           processing jobs whose lease was extended, by its token
+    charged             jobs a lost lease of which is counted as a crash, by its token
     b:<what>            jobs blocked by one limit, key, rate or flow, by queued_at; `blocked` names what is not empty
+    rooms               rates that jobs are blocked by, by the instant at which there may be room
     slots               how many jobs of each limit key are processing
     keys                which job holds each unique key
     i:<key>             which job an idempotency key stands for; expires with its window
-    ended:<status|queue>    finished jobs by finished_at, for pruning
+    ended:<status|queue>    finished jobs by finished_at, for pruning; `ending:<status>` names their queues by the first
+    aside:<id>          finished jobs that this live one awaits: they are not pruned yet; `aside` names what is not empty
+    kept                how many finished jobs were last counted: of each status, and of each status and queue
     user: entity: entity_id: correlation: schedule: parent: next:   ids of the jobs with one such value
     await:<id>          those that a job awaits and that have not ended
     rate:<key>          how many jobs of a rate started, by the part of the window that they are booked under; expires
     called              how many queued jobs were called from the line of each rate
-    fair:<queue|priority>   queued jobs that take turns, by run_at; and those of one key, `fair:<queue|priority|key>`
+    fair:<queue|priority>   queued jobs that take turns, by run_at; and those of one key, `fair:<queue|priority|key>`;
+                        under the empty key the newest that were queued beside them and take no part
     live:<schedule>     its jobs that have not ended; `ticked:<schedule>` the job of each tick; `ticks:<schedule>`
     minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
-    mark:<call>         what one claim took, or another call did, for a minute, in case its answer is lost
-    lock:<name>         token, end, mark and owner; expires with the lock
+    mark:<call>         what one claim took, or that it was given up, for an hour; what another call did, for a minute:
+                        in case that its answer is lost
+    lock:<name>         token, end and owner; expires some minutes after the lock
+    upcoming            schedules by their next tick; those that are paused at +inf
+    peers               workers that are not stopping, by their last beat; `consume` has their queues
     queues paused depths schedules workers meta   one hash each
     notices             the channel of wake-ups
 
