@@ -20,6 +20,7 @@ from tests.support.processes import HOST, Server
 from tests.support.servers import start_redis
 from tests.support.until import until
 from windlass import Windlass
+from windlass.core.status import Status
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("redis-faults")]
 
@@ -97,6 +98,28 @@ async def test_no_job_is_lost_when_the_server_stands_still_or_forgets_its_script
             await check(client.store)
 
 
+async def test_no_job_fails_unrun_when_the_server_stands_still_longer_than_anyone_waits(tmp_path: Path) -> None:
+    """What a claim took that its worker gave up is the worker's all the same: one lost lease would fail the job."""
+    with faults_of() as faults, trial_on(f"{faults.server.url}?timeout=1", tmp_path) as trial:
+        async with Windlass(trial.url) as client:
+            for _ in range(2):
+                trial.start_worker("--lease", "60s", "--heartbeat", "5s", "--concurrency", "20")
+            await until(lambda: _all_there(client, 2), "both workers to be there", within=30)
+            made = [client.enqueue("work", {"seconds": 0.1}, max_attempts=1, max_crashes=1) for _ in range(800)]
+            ids = [handle.id for handle in await asyncio.gather(*made)]
+            await trial.until_begun(100)
+            await faults.freeze(4)
+
+            async def all_ended() -> bool:
+                return all(job is not None and job.status.finished for job in await client.store.views.get(ids))
+
+            await until(all_ended, "all to end long before a lease does", within=40)
+            ended = [job for job in await client.store.views.get(ids) if job is not None]
+            assert {(job.status, job.crashes, job.attempts) for job in ended} == {(Status.SUCCEEDED, 0, 1)}
+            assert sorted(run.id for run in trial.runs()) == sorted(ids)
+            await check(client.store)
+
+
 async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
     tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
@@ -106,7 +129,7 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
             # Few jobs and many slots: whoever is free takes what was rescued, while the first still run.
             for _ in range(WORKERS):
                 trial.start_worker("--concurrency", "20")
-            await until(lambda: _all_there(client), "every worker to be there", within=30)
+            await until(lambda: _all_there(client, WORKERS), "every worker to be there", within=30)
             await trial.fill(client, 20, 3)
             await trial.until_begun(20)
             taken = faults.end_leases()
@@ -117,8 +140,8 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
             assert found.wrong
 
 
-async def _all_there(client: Windlass) -> bool:
-    return len(await client.store.workers.list()) == WORKERS
+async def _all_there(client: Windlass, n: int) -> bool:
+    return len(await client.store.workers.list()) == n
 
 
 @dataclass

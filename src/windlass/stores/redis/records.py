@@ -10,8 +10,8 @@ node, so that a script may use them together.
     counts              how many jobs there are of each status, queue and type; what has none is not in it
     kinds:<queue>       the types of a queue that are counted there
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
-    by:<queue>          the lines of one queue (type|priority), by priority, for claims where there are many; `of:<type>`
-                        those of one type (queue|priority), but for queues that are paused
+    by:<queue>          the lines of one queue (type|priority), by priority, for claims where there are many;
+                        `of:<type>` those of one type (queue|priority), but for queues that are paused
     due                 scheduled and retrying jobs by run_at
     leases:<queue|type> processing jobs by the end of their lease; `cancels` those somebody asked to cancel
     leased              queue|type of those lists, by an instant before which no lease of them ends
@@ -23,7 +23,7 @@ node, so that a script may use them together.
     keys                which job holds each unique key
     i:<key>             which job an idempotency key stands for; expires with its window
     ended:<status|queue>    finished jobs by finished_at, for pruning; `ending:<status>` names their queues by the first
-    aside:<id>          finished jobs that this live one awaits: they are not pruned yet; `aside` names what is not empty
+    aside:<id>          finished jobs that this live one awaits: they are not pruned yet; `aside` names these lists
     kept                how many finished jobs were last counted: of each status, and of each status and queue
     user: entity: entity_id: correlation: schedule: parent: next:   ids of the jobs with one such value
     await:<id>          those that a job awaits and that have not ended
