@@ -7,11 +7,14 @@ and blocked jobs to the next promotion. One that others await is marked until th
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from bson import ObjectId
 from pymongo import UpdateMany, UpdateOne
+from pymongo.errors import PyMongoError
 
 from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     Pair = tuple[Transition, Doc]
 
 _PROCESSING = Status.PROCESSING.value
+_PATIENCE = 1 / 10  # of a lease: for so long all are renewed together, and then as long each by itself
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -52,10 +56,16 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     alike: dict[int, list[str]] = defaultdict(list)
     for one in leases:
         alike[one.token].append(one.id)
-    until = {"$add": ["$$NOW", as_ms(lease)]}
+    renewal = [{"$set": {"lease_expires_at": {"$add": ["$$NOW", as_ms(lease)]}, "confirmed": "$lease_token"}}]
+    held: set[str] = set()
+    fences = {token: {"status": _PROCESSING, "lease_token": token, "worker_id": worker_id} for token in alike}
     for token, ids in alike.items():
-        held = {"_id": {"$in": ids}, "status": _PROCESSING, "lease_token": token, "worker_id": worker_id}
-        await link.update_many(held, [{"$set": {"lease_expires_at": until, "confirmed": "$lease_token"}}])
+        held |= await _renew(link, ids, fences[token], renewal, lease.total_seconds() * _PATIENCE)
+    if leases and len(held) == len(leases):
+        # Not one of them: rather a server that does not answer than as many transactions. Wait for it, or raise.
+        for token, ids in alike.items():
+            await link.update_many({"_id": {"$in": ids}, **fences[token]}, renewal)
+        held.clear()
     ours: Doc = {"_id": {"$in": [one.id for one in leases]}, "status": _PROCESSING, "worker_id": worker_id}
     docs = await link.jobs.find(ours, {"lease_token": 1, "cancel_requested_at": 1}).to_list()
     found = {(doc["_id"], doc["lease_token"]): "cancel_requested_at" in doc for doc in docs}
@@ -65,7 +75,37 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     return Extended(
         lost=lost,
         cancels=frozenset(one.id for one in leases if found.get((one.id, one.token))),
+        held=frozenset(held - lost),
     )
+
+
+async def _renew(link: Link, ids: list[str], fence: Doc, renewal: list[Doc], patience: float) -> set[str]:
+    """Change all of these together; if that takes too long each by itself, and say which ones a transaction holds.
+
+    One command waits at the first document that an open transaction has changed, and does not come to those after it.
+    """
+    try:
+        with pymongo.timeout(patience):
+            done = await link.jobs.update_many({"_id": {"$in": ids}, **fence}, renewal, hint=BY_ID)
+    except PyMongoError as error:
+        if not error.timeout:
+            await link.update_many({"_id": {"$in": ids}, **fence}, renewal)
+            return set()
+    else:
+        link.written += done.modified_count
+        return set()
+
+    async def alone(job_id: str) -> str | None:
+        try:
+            with pymongo.timeout(patience):
+                link.written += (await link.jobs.update_one({"_id": job_id, **fence}, renewal)).modified_count
+        except PyMongoError as error:
+            if not error.timeout:
+                raise
+            return job_id
+        return None
+
+    return {job_id for job_id in await asyncio.gather(*map(alone, ids)) if job_id is not None}
 
 
 async def cancels(link: Link, worker_id: str) -> frozenset[str]:

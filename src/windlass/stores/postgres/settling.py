@@ -54,7 +54,8 @@ WITH {CLOCK}, held AS MATERIALIZED (
 SELECT held.id, held.lease_token, held.cancel, extended.id IS NOT NULL
 FROM held LEFT JOIN extended ON extended.id = held.id
 """  # noqa: S608  # made of constants
-_BUSY = 1.0  # seconds to wait for rows that somebody else holds
+_BUSY = 1.0  # seconds to wait for rows that somebody else holds, but never more than this share of a lease:
+_PATIENCE = 1 / 10  # whoever asks has little time, and what was extended counts only once it is answered
 _AGAIN = 0.02
 
 
@@ -66,7 +67,7 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     """
     asked = {(one.id, one.token) for one in leases}
     held: dict[tuple[str, int], bool] = {}
-    until = time.monotonic() + _BUSY
+    until = time.monotonic() + min(_BUSY, lease.total_seconds() * _PATIENCE)
     while asked:
         order = sorted(asked)
         rows = await link.fetch(
