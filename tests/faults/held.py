@@ -59,11 +59,13 @@ async def _held(trial: Trial) -> list[str]:
     trial.strike("held row")
     async with HOLDERS[kind_of(trial.place)](trial.place, job):
         await asyncio.sleep(lease * trial.random.uniform(1.8, 2.2))
+        kept = any(run.job == job for run in trial.in_flight(hand))
     heal(trial, "held row")
     again = await until(lambda: len(trial.runs()[job]) > 1, 10)
     # Those beside it are not held: what keeps one lease from being extended must not keep the others.
     lost = [one for one in beside if len(trial.runs()[str(one)]) > 1]
     return [
+        *(["a worker was still at a job whose lease was over: it could not be extended"] * kept),
         *(["nobody began the job again: nothing was proved"] * (not again)),
         *([f"{len(lost)} of {NEIGHBOURS} jobs beside a held one were lost with it"] * bool(lost)),
     ]

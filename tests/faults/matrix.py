@@ -316,7 +316,7 @@ SILENT = (
         expect="run twice under a valid lease 0; the jobs beside it are not lost with it; no crash counted",
         run=held.row,
         stores=("postgres", "mongo"),
-        controls={"held_is_renewed": ("dup_in_lease",)},
+        controls={"held_is_renewed": ("still at a job whose lease was over",)},
         control_stores=("postgres",),
     ),
     Row(
