@@ -8,12 +8,11 @@ import pytest
 
 from tests.contract.places import Place
 from tests.contract.steps import NEVER_AGAIN, everything, finish, gone, put, settle
-from tests.support.apps import Heard
+from tests.support.apps import Heard, ms, working
 from tests.support.drafts import INSTANT, draft, want
 from tests.support.until import until
 from windlass import DuplicateJob, Happened, MoveRefused, QueueFull, Status, Windlass
 from windlass.core.events import JobEnqueued, JobEnqueuedInTransaction, JobOperated, JobRescued
-from windlass.worker.chores.rescuing import Rescuing
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -144,15 +143,8 @@ async def test_each_rescued_job_is_told_of(app: Windlass) -> None:
     await put(app.store, *drafts)
     claimed = await app.store.jobs.claim(want(worker="dead-1", lease=INSTANT))
     assert len(claimed) == 4
-    rescuing = Rescuing(app.store, app.hub, 1.0, lambda: None)
-
-    async def all_rescued() -> list[JobRescued]:
-        await rescuing.once()
-        events = heard.all(JobRescued)
-        return events if len(events) == 4 else []
-
-    await until(all_rescued, "all leases to have run out")
-    await rescuing.once()
+    async with working(app, rescue=ms(50)):  # a worker without handlers: it takes nothing, and does its chores
+        await until(lambda: len(heard.all(JobRescued)) == 4, "all to be rescued")
     lost: list[Any] = []
     for job in await everything(app.store):
         last = (await app.store.views.history(job.id))[-1]
