@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import sqlite3
+import threading
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.contract.steps import lose
 from tests.support.apps import Heard, app_at, ms, until_status, working
 from tests.support.drafts import want
 from tests.support.until import until
+from tests.worker import handlers
+from tests.worker.handlers import in_mode
 from windlass import Ctx, Happened, Status, Windlass
 from windlass.core.events import JobFenced, LoopBlocked, StoreRecovered, StoreTroubled
 from windlass.core.outcome import Succeeded
@@ -228,7 +232,7 @@ async def test_a_lease_taken_by_the_rescuer_stops_the_handler(app: Windlass, hea
             stopped.set()
         return "never"
 
-    async with working(app, heartbeat=ms(100), lease=ms(2000)):
+    async with working(app, heartbeat=ms(900), lease=ms(2000)):
         handle = await hold.enqueue()
         await begun.wait()
         # As after a pause of the whole process: somebody found the lease expired.
@@ -253,3 +257,41 @@ async def test_the_workers_row_is_there_while_it_works_and_gone_after(app: Windl
         [row] = await app.store.workers.list()
         assert (row.id, row.slots, row.queues, row.types) == (worker.id, 5, ("a", "b"), ("work",))
     assert list(await app.store.workers.list()) == []
+
+
+async def test_with_a_blocked_loop_what_runs_beside_it_is_still_given_up_in_time(tmp_path: Path) -> None:
+    app = Windlass(f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=OFF&timeout=0.2")
+    begun = threading.Barrier(2)
+    stopped: dict[str, float] = {}
+    parent = in_mode(app, handlers.parent, "process")
+
+    @app.job
+    def beside(ctx: Ctx) -> None:
+        begun.wait(20)
+        while not ctx.cancelled:
+            time.sleep(0.01)
+        stopped["thread"] = time.monotonic()
+
+    @app.job
+    async def block() -> None:
+        await asyncio.to_thread(begun.wait, 20)
+        other = psutil.Process(int((tmp_path / "pids").read_text().split()[0]))
+        with locked(tmp_path / "jobs.db"):
+            locked_at = time.monotonic()
+            while time.monotonic() < locked_at + 2.5:
+                time.sleep(0.02)  # in the loop
+                if "process" not in stopped and other.status() == psutil.STATUS_ZOMBIE:
+                    stopped["process"] = time.monotonic()
+        stopped["loop"] = time.monotonic()
+
+    async with app:
+        async with working(app, lease=ms(1500), heartbeat=ms(300), rescue=ms(60_000)) as worker:
+            await parent.using(max_attempts=1).enqueue(str(tmp_path / "pids"))
+            await until((tmp_path / "pids").exists, "the process to begin", within=20)
+            handles = [await beside.enqueue(), await block.enqueue()]
+            await until(lambda: "loop" in stopped, "the loop to go on", within=20)
+            worker.stop(now=True)
+        for handle in handles:
+            assert (await handle.job()).crashes == 0
+    assert stopped["thread"] < stopped["loop"] - 0.5
+    assert stopped["process"] < stopped["loop"] - 0.5
