@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from importlib.resources import files
 
+import asyncpg
 import pytest
 
 from tests.contract.invariants import check
@@ -20,6 +22,7 @@ from windlass.core.history import Happened
 from windlass.core.rate import GRAINS, Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
+from windlass.stores.addresses import store_at
 from windlass.stores.contract import Action, Operated, Replaced, Verdict
 from windlass.stores.postgres.schema import MIGRATIONS
 from windlass.stores.postgres.store import PostgresStore
@@ -218,12 +221,17 @@ INSERT INTO windlass_jobs (
 """
 
 
-async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usable_for_it(place: PostgresPlace) -> None:
+async def old_tables(place: PostgresPlace) -> None:
+    """What the first version made."""
     first = (files("windlass.stores.postgres") / "migrations" / "0001_install.sql").read_text(encoding="utf-8")
     for statement in "\n".join(line for line in first.splitlines() if not line.strip().startswith("--")).split(";"):
         if statement.strip():
             await place.run(statement)
     await place.run("INSERT INTO windlass_meta (key, value) VALUES ('schema', '1'), ('compatible', '1')")
+
+
+async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usable_for_it(place: PostgresPlace) -> None:
+    await old_tables(place)
     await place.run("INSERT INTO windlass_queues VALUES ('default')")
     before, after = sorted(new_id() for _ in range(2))
     await place.run(OLD_JOB, before)
@@ -236,4 +244,52 @@ async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usabl
     assert {job.id for job in await store.jobs.claim(want())} == {before, after}
     [compatible] = await place.run("SELECT value FROM windlass_meta WHERE key = 'compatible'")
     assert compatible[0] == "1"
+    await store.close()
+
+
+async def test_a_migration_has_no_deadline_and_holds_up_nobody(place: PostgresPlace) -> None:
+    """A snapshot held open keeps the making of an index waiting for longer than any operation may take."""
+    await old_tables(place)
+    hurried = store_at(f"{place.url}?schema={place.schema}&timeout=1")
+    await hurried.open(migrate=False)
+    other = place.store()
+    await other.open(migrate=False)
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    await db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    await db.execute("SELECT")
+    made = asyncio.gather(hurried.schema.migrate(), other.schema.migrate())
+
+    async def builds() -> bool:
+        return (await other.health())["index_builds"] is not None
+
+    await until(builds, "an index to be made")
+    begun = time.monotonic()
+    await until(lambda: time.monotonic() - begun > 1.2, "more time than an operation has")
+    await place.run(OLD_JOB, new_id())  # an older worker's enqueue
+    assert not made.done()
+    await db.close()
+    assert sorted(await made, key=len) == [[], list(MIGRATIONS[1:])], "one of them did it"
+    assert await other.schema.verify() == []
+    await hurried.close()
+    await other.close()
+
+
+async def test_a_migration_that_was_interrupted_goes_on_where_it_was(place: PostgresPlace) -> None:
+    await old_tables(place)
+    await place.run('ALTER TABLE windlass_jobs ADD COLUMN rate_key text COLLATE "C"')
+    # As its interrupted making would leave it: there, and not to be used.
+    await place.run("CREATE INDEX windlass_jobs_finished ON windlass_jobs (queue)")
+    await place.run(
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass",
+        f"{place.schema}.windlass_jobs_finished",
+    )
+    store = place.store()
+    await store.open()
+    [made] = await place.run(
+        "SELECT indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid = $1::text::regclass",
+        f"{place.schema}.windlass_jobs_finished",
+    )
+    assert made[0]
+    assert "finished_at" in made[1]
+    assert await store.schema.verify() == []
     await store.close()

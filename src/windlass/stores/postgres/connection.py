@@ -34,10 +34,10 @@ F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OLDEST = 130_000
 """PostgreSQL 13: gen_random_uuid() without an extension"""
-_MOST = 8  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
+_MOST = 5  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
 _TABLE = re.compile(r"(?<![\w\"'])windlass_(\w+)")
-_INDEX = re.compile(r"\bINDEX windlass_(\w+)")
+_INDEX = re.compile(r"\bINDEX (CONCURRENTLY )?windlass_(\w+)")
 
 # Every statement here is written for an index. Plans are made once per connection, maybe while the tables are still
 # empty and reading them whole looks cheap: without these they would stay so while a million jobs arrive.
@@ -49,6 +49,8 @@ _PLANS = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
+
+_PATIENT = dict.fromkeys(("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"), "0")
 
 _LOST = (
     pg.ConnectionDoesNotExistError,
@@ -95,7 +97,7 @@ class Place:
 @lru_cache(maxsize=1024)
 def named(sql: str, namespace: str, schema: str | None) -> str:
     """The one place where names enter SQL: `windlass_…` becomes the namespace's own table in its schema, quoted."""
-    indexed = _INDEX.sub(lambda found: f'INDEX "{namespace}_{found[1]}"', sql)
+    indexed = _INDEX.sub(lambda found: f'INDEX {found[1] or ""}"{namespace}_{found[2]}"', sql)
     where = "" if schema is None else f"{quoted(schema)}."
     return _TABLE.sub(lambda found: f'{where}"{namespace}_{found[1]}"', indexed)
 
@@ -185,9 +187,12 @@ class Link:
                 )
             self.schema = row[2]
 
-    async def connect(self, *, cached: bool | None = None) -> Connection:
-        """A new connection."""
+    async def connect(self, *, cached: bool | None = None, patient: bool = False) -> Connection:
+        """A new connection; a patient one is for what may take very long."""
         keep = not self.pooled if cached is None else cached
+        settings = self._settings() if keep else {}
+        if patient and not self.pooled:
+            settings = _PATIENT
         try:
             connection = await asyncpg.connect(
                 self.place.url,
@@ -196,7 +201,7 @@ class Link:
                 # Plans are made for good, so no statement is prepared again in the middle of the work.
                 max_cached_statement_lifetime=0,
                 # A pooler refuses settings that it does not know.
-                server_settings={"application_name": "windlass", **(self._settings() if keep else {})},
+                server_settings={"application_name": "windlass", **settings},
             )
         except (pg.ClientConfigurationError, ValueError) as error:
             raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None

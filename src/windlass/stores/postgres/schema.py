@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import SchemaMismatch
+from windlass.stores.postgres import migrating
 from windlass.stores.postgres.connection import Room, guarded, quoted
 from windlass.stores.postgres.locking import lock
 
@@ -52,7 +53,7 @@ KEPT = "SELECT value FROM windlass_meta WHERE key = 'made'"
 
 
 class PostgresSchema(Room):
-    """Numbered migrations, each applied once, all in one transaction under one lock."""
+    """Numbered migrations, each applied once, under one lock."""
 
     @guarded
     async def version(self) -> int:
@@ -67,10 +68,14 @@ class PostgresSchema(Room):
     @guarded
     async def migrate(self) -> list[str]:
         """Apply what is missing; a newer schema that this windlass cannot work on is refused."""
-        found = await self.link.transaction(self._stands)
-        if self._check(*found) >= VERSION:
-            return []
-        return await self.link.transaction(self._migrate)
+        while (found := self._check(*await self.link.transaction(self._stands))) < VERSION:
+            async with migrating.alone(self.link) as ours:
+                # Read again under the lock: another process may have migrated since.
+                if ours and self._check(*await self.link.transaction(self._stands)) == found:
+                    await self._make(found)
+                    return list(MIGRATIONS[found:])
+            await migrating.pause()
+        return []
 
     @guarded
     async def verify(self) -> list[str]:
@@ -81,7 +86,7 @@ class PostgresSchema(Room):
         """The migrations as SQL."""
         named = self.link.place.schema
         schema = [] if named is None else [f"CREATE SCHEMA IF NOT EXISTS {quoted(named)};"]
-        text = "\n".join(["BEGIN;", *schema, *self._statements(0), "COMMIT;"])
+        text = "\n".join(["BEGIN;", *schema, *map(self.link.sql, self._steps(0)), "COMMIT;"])
         return f"{text}\n"
 
     @guarded
@@ -109,27 +114,30 @@ class PostgresSchema(Room):
             )
         return found
 
-    async def _migrate(self, ask: Ask) -> list[str]:
-        await lock(ask, [f"{self.link.scope}:migrate"])
-        # Read again under the lock: another process may have migrated since.
-        found = self._check(*await self._stands(ask))
-        if found >= VERSION:
-            return []
+    async def _make(self, found: int) -> None:
+        if not found:
+            await self.link.transaction(self._install)
+            return
+        *steps, stand = self._steps(found)
+        await migrating.make(self.link, steps)
+        await self.link.fetch(stand)
+        await self.learn()
+
+    async def _install(self, ask: Ask) -> None:
         [(there,)] = await ask(SCHEMA_EXISTS, self.link.schema)
         if not there:
             await ask(f"CREATE SCHEMA {quoted(str(self.link.schema))}")
-        for statement in self._statements(found):
+        for statement in self._steps(0):
             await ask(statement)
         await self._stands(ask)
-        return list(MIGRATIONS[found:])
 
-    def _statements(self, found: int) -> list[str]:
+    def _steps(self, found: int) -> list[str]:
         """Each statement that is missing, the last of them saying where the schema stands then."""
         statements = [statement for name in MIGRATIONS[found:] for statement in _split(_script(name))]
         tables = ", ".join(map(_literal, self._tables()))
         where = (_literal(self.link.schema or "public"), f"ARRAY[{tables}]")
         statements.append(STAND % (VERSION, COMPATIBLE, _MADE % (where * 2)))
-        return [self.link.sql(statement) for statement in statements]
+        return statements
 
     async def _drop(self, ask: Ask) -> None:
         await lock(ask, [f"{self.link.scope}:migrate"])

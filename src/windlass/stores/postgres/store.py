@@ -40,7 +40,9 @@ SELECT current_setting('server_version'), pg_total_relation_size(to_regclass($1:
     (SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1::text)),
     (SELECT extract(epoch FROM max(statement_timestamp() - xact_start))::bigint FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
-            AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL))
+            AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)),
+    (SELECT string_agg(format('%s: %s, %s of %s blocks', index_relid::regclass, phase, blocks_done, blocks_total), '; ')
+        FROM pg_stat_progress_create_index WHERE relid = to_regclass($1::text))
 """
 
 
@@ -116,6 +118,6 @@ class PostgresStore(Room):
         [row] = await self.link.fetch(HEALTH, self.link.sql("windlass_jobs"))
         names = (
             *("version", "bytes", "synchronous_commit", "max_connections", "connections", "rows", "dead_rows"),
-            "oldest_snapshot_seconds",
+            *("oldest_snapshot_seconds", "index_builds"),
         )
         return {**dict(zip(names, row, strict=True)), "pooler": self.link.pooled}
