@@ -92,7 +92,9 @@ def _take_turns(lines: list[_Line], want: Want, gate: _Gate, taken: list[Row]) -
             if gate.lets_through(row):
                 line.allowance -= 1
                 taken.append(row)
-            if len(taken) == want.n or gate.full:
+                if len(taken) == want.n:
+                    return
+            elif gate.full:
                 return
         if line.waits and line.level == level:
             at = (at + 1) % len(lines)
@@ -187,7 +189,7 @@ class _Line:
 
     def turn(self, level: int, sharers: int) -> Iterator[Row]:
         """The rows of one turn, at most its weight of those that are let through; the others are passed over."""
-        weight = self._want.weights.get(self.queue, 1)
+        weight = self._want.weights.get(self.queue, 1) if sharers > 1 else self.allowance
         most = self.allowance - min(weight, self.allowance)
         while self.allowance > most and self._head(sharers) == level:
             self._next += 1
@@ -305,11 +307,13 @@ def _mark_leased(row: Row, worker_id: str, now: int, until: int) -> None:
 
 RENEW = """
 UPDATE windlass_jobs SET lease_expires_at = ? FROM json_each(?) AS told
-WHERE id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
+WHERE windlass_jobs.id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
 """
 STILL_HELD = f"""
-SELECT json_group_array(json_array({COLUMNS}, seq)) FROM windlass_jobs CROSS JOIN json_each(?) AS told
-WHERE id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
+SELECT json_group_array(json_array({COLUMNS}, seq)) FROM (
+    SELECT windlass_jobs.* FROM json_each(?) AS told CROSS JOIN windlass_jobs
+    WHERE windlass_jobs.id = told.key AND lease_token = told.value AND status = 'processing' AND worker_id = ?
+)
 """  # noqa: S608  # COLUMNS is a constant
 
 

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from windlass.core.errors import SchemaMismatch, StoreError, StoreUnavailable, ValueRefused
-from windlass.stores.sqlite.news import CLOCK, NOTHING, News, Told, record
+from windlass.stores.sqlite.news import CLOCK, FAR, NOTHING, News, Told, record
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,9 +32,9 @@ MEMORY = ":memory:"
 _LONG = 0.25  # seconds for which the file may be locked before those who wait for it count as held up
 GRACE = 0.5
 """seconds that are given to those who could not extend their leases, before these are taken for lost"""
+_PAUSES = 5
 _MOST_SHARED = 256
 _CLOCK_KEPT = 1000  # milliseconds after which the file's clock is written again, with whatever is written then
-_FAR = 86_400_000  # a file whose clock is ahead by more than a day was written under a wrong one: it is not followed
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "ceph", "glusterfs", "s3fs"})
 _PREFIX = "windlass_"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount's path is written
@@ -76,7 +76,7 @@ class Clock:
 
     def follow(self, seen: int) -> None:
         """Do not fall behind an instant that another process has seen, unless that is far from what this host shows."""
-        if self() < seen < int(self._read_wall() * 1000) + _FAR:
+        if self() < seen < int(self._read_wall() * 1000) + FAR:
             self._latest = (seen / 1000, self._read_monotonic())
 
 
@@ -185,8 +185,12 @@ class Engine:
         """Return after the file was seen free, and some time later: who waited for it then has had his turn."""
         if self.place.in_memory:
             return  # nobody else is there, and what this process has to extend comes first
-        await self.write(_untouched)
-        await asyncio.sleep(GRACE)
+        for _ in range(_PAUSES):
+            await self.write(_untouched)
+            free = time.monotonic()
+            await asyncio.sleep(GRACE)
+            if time.monotonic() - free < GRACE + _LONG:
+                return  # else this process itself stood still, and its own leases want their turn now
 
     @property
     def calm(self) -> bool:

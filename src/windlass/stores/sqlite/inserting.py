@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.sqlite.news import News, queued
+from windlass.stores.sqlite.news import NOTHING, News, queued
 from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
 from windlass.stores.sqlite.turns import FLOOR_OF, Turns
 
@@ -48,6 +48,12 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
 
 def news_of(drafts: Sequence[Draft], verdicts: Sequence[Inserted], now: int) -> News:
     """What others hear of these."""
+    if not drafts:
+        return NOTHING
+    first = drafts[0].options
+    if all(draft.options is first for draft in drafts) and _status(first, now) is Status.QUEUED:
+        n = sum(isinstance(verdict, _WRITTEN) for verdict in verdicts)
+        return News(n, first.queue) if n else NOTHING
     written = [draft for draft, verdict in zip(drafts, verdicts, strict=True) if isinstance(verdict, _WRITTEN)]
     later = {
         id(options): _status(options, now) for options in {id(one.options): one.options for one in written}.values()
@@ -115,7 +121,8 @@ SELECT count(*) FROM (
     SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = :queue
     UNION ALL
     SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_depth
-    WHERE status IN ('scheduled', 'retrying', 'blocked') AND queue = :queue
+    WHERE (queued_at IS NULL OR blocked_by IS NOT NULL) AND queue = :queue
+        AND status IN ('scheduled', 'retrying', 'blocked')
     LIMIT :most
 )
 """

@@ -102,12 +102,15 @@ class Told(NamedTuple):
         return notices
 
 
+FAR = 86_400_000
+"""milliseconds: a clock that is ahead by more than a day was a wrong one, which is not followed"""
 _TOLD = "told, claimable, queue, since, hop, due, changed, anything"
 READ = f"SELECT {_TOLD} FROM windlass_news"  # noqa: S608  # a constant
 CLOCK = "SELECT clock FROM windlass_news"
 # Two tellings of several queues are never the same queue: nothing is known of either.
 RECORD = f"""
-UPDATE windlass_news SET clock = max(clock, :now), told = told + (:claimable > 0), claimable = claimable + :claimable,
+UPDATE windlass_news SET clock = CASE WHEN clock > :now + {FAR} THEN :now ELSE max(clock, :now) END,
+    told = told + (:claimable > 0), claimable = claimable + :claimable,
     since = CASE WHEN :claimable = 0 OR queue = :queue THEN since ELSE told + 1 END,
     queue = CASE WHEN :claimable = 0 THEN queue ELSE :queue END,
     hop = CASE WHEN :claimable = 0 THEN hop ELSE :hop END,
