@@ -76,6 +76,11 @@ async def test_queues_take_turns_among_many_lines(store: RedisStore) -> None:
     assert Counter(job.queue for job in await store.jobs.claim(want(6, queues={"b": 9, "c": 9}))) == {"b": 3, "c": 3}
 
 
+async def test_a_queue_that_weighs_nothing_has_its_turn_all_the_same(store: RedisStore) -> None:
+    await put(store, draft(queue="a"), draft(queue="b"))
+    assert len(await store.jobs.claim(replace(want(5), weights={"a": 0, "b": -1}))) == 2
+
+
 async def test_each_queue_of_very_many_is_begun_with_at_some_time(store: RedisStore) -> None:
     await put(store, *[draft(queue=f"q{n:03}") for n in range(MANY) for _ in range(2)])
     begun = {(await take(store, want(1))).queue for _ in range(60)}

@@ -79,7 +79,7 @@ do
       redis.call('SET', earlier, VOID, 'PX', KEPT)
     end
   end)
-  each_of_next(2, function(place) weights[ARGV[place]] = tonumber(ARGV[place + 1]) end)
+  each_of_next(2, function(place) weights[ARGV[place]] = math.max(1, tonumber(ARGV[place + 1])) end)
   asked = each_of_next(2, function(place) allowance[ARGV[place]] = tonumber(ARGV[place + 1]) end)
   for place = at, #ARGV do
     types[ARGV[place]] = true

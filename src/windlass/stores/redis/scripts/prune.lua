@@ -80,12 +80,14 @@ end
 
 -- Flows that something was put aside for, those first that were not looked at for the longest time.
 local function bring_back()
+  local left = room
   for _, next_ in ipairs(redis.call('ZRANGE', P .. 'aside', 0, FLOWS - 1)) do
     local key = P .. 'aside:' .. next_
     if awaits(next_) then
       redis.call('ZADD', P .. 'aside', now, next_)
-    else
-      local ids = redis.call('ZRANGE', key, 0, room - 1)
+    elseif left > 0 then
+      local ids = redis.call('ZRANGE', key, 0, left - 1)
+      left = left - #ids
       load(ids)
       for _, id in ipairs(ids) do
         local job = jobs[id]
