@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.apps import app_at, nothing_left
+from tests.support.until import until
+from windlass import Windlass
 from windlass.stores.contract import ANYTHING, About, Notice, Peer
 from windlass.worker.fleet import BACKUPS, FEW, MANY, Fleet, turn
 
@@ -65,3 +73,66 @@ def test_who_beats_next_changes_the_places() -> None:
     fleet.meet([Peer(name, ()) for name in ("w0", "w1", "w2", "w4", "w5")])
     assert (fleet.size, fleet.turn(claimable(1, 4))) == (5, 0.0)
     assert fleet.turn(claimable(1, 5)) is None
+
+
+@given(size=st.integers(FEW + 1, 30), n=COUNTS, draw=DRAWS)
+def test_one_of_those_who_look_passes_the_notice_on(size: int, n: int, draw: int) -> None:
+    names = [f"w{number:02}" for number in range(size)]
+    fleets = [fleet_of(name, *((other, ()) for other in names)) for name in names]
+    notice = claimable(n, draw)
+    [leader] = [fleet for fleet in fleets if fleet.leads(notice)]
+    assert leader.turn(notice) == 0.0
+
+
+def test_of_few_each_has_heard_it_and_none_passes_it_on() -> None:
+    names = [f"w{number}" for number in range(FEW)]
+    assert not any(fleet_of(name, *((other, ()) for other in names)).leads(claimable()) for name in names)
+
+
+class Crew:
+    """Workers with one slot each on one file; some are full."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.holding = 0
+        self.ended = 0
+        self.go = asyncio.Event()
+
+    def _app(self) -> Windlass:
+        app = app_at(self._path)
+
+        @app.job
+        async def hold() -> None:
+            self.holding += 1
+            await self.go.wait()
+
+        @app.job
+        async def quick() -> None:
+            self.ended += 1
+
+        return app
+
+    @asynccontextmanager
+    async def working(self, n: int, slots: int = 1) -> AsyncGenerator[Windlass, None]:
+        async with nothing_left(), AsyncExitStack() as stack:
+            met: list[Fleet] = []
+            for _ in range(n):
+                worker = self._app().worker(concurrency=slots, poll=60, heartbeat=0.3, lease=10, grace=5)
+                await stack.enter_async_context(worker)
+                met.append(worker._fleet)  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+            await until(lambda: {fleet.size for fleet in met} == {n}, "all to know each other", within=20)
+            yield await stack.enter_async_context(self._app())
+            self.go.set()
+
+
+@pytest.mark.timeout(60)
+async def test_a_job_finds_the_one_worker_with_a_free_slot(tmp_path: Path) -> None:
+    """Without polls: only notices, and those who pass them on, can bring it there."""
+    crew = Crew(tmp_path / "jobs.db")
+    async with crew.working(8) as client:
+        for number in range(1, 8):
+            await client.enqueue("hold")
+            await until(lambda number=number: crew.holding == number, "a worker to be full", within=5)  # type: ignore[misc]  # bound
+        for number in range(1, 11):
+            await client.enqueue("quick")
+            await until(lambda number=number: crew.ended == number, "the free one to run it", within=5)  # type: ignore[misc]  # bound

@@ -57,12 +57,20 @@ class Fleet:
         """How many seconds after a notice this worker looks; None leaves it to others."""
         if notice.about is About.ANYTHING:
             return 0.0
-        place = self._places.get(notice.queue)
-        if place is None:
-            place = self._places[notice.queue] = self._place(notice.queue)
-        return turn(*place, notice)
+        return turn(*self._place(notice.queue), notice)
+
+    def leads(self, notice: Notice) -> bool:
+        """Whether this worker is the first of those who look: the one to pass the notice on if it cannot follow it."""
+        place, size = self._place(notice.queue)
+        return size > FEW and (place - notice.draw) % size == 0
 
     def _place(self, queue: str | None) -> tuple[int, int]:
+        place = self._places.get(queue)
+        if place is None:
+            place = self._places[queue] = self._count(queue)
+        return place
+
+    def _count(self, queue: str | None) -> tuple[int, int]:
         ids = [peer.id for peer in self._peers if queue is None or not peer.queues or queue in peer.queues]
         # Who is not among them, as at the start or after a long pause, follows every notice.
         return (ids.index(self._id), len(ids)) if self._id in ids else (0, 0)

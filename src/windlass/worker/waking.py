@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from windlass.worker.slots import Slots
 
 MOST_HOPS = 3
-"""so often a notice is passed on by workers without a free slot"""
-_PASS_EVERY = 0.05  # seconds between two notices that one worker passes on
+"""so often a notice is passed on by workers without a free slot, each time to more; the last time to all"""
+_MORE = 4  # times as many look at a notice that was passed on
+# Seconds between two notices that one worker passes on; longer while it never has a slot: then nobody may have one.
+_PASS_EVERY, _PASS_LEAST = 0.05, 0.4
 
 
 class Waking:
@@ -61,13 +63,16 @@ class Waking:
 
     async def run(self) -> None:
         """Pass notices on, a few a second, until cancelled."""
+        pause = _PASS_EVERY
         while True:
             await self._some.wait()
             self._some.clear()
             notice, self._passing = self._passing, None
             if notice is not None:
                 await self._steady.attempt(lambda told=notice: self._store.notices.publish(told))  # type: ignore[misc]  # bound per turn
-            await asyncio.sleep(_PASS_EVERY)
+            await asyncio.sleep(pause)
+            busy = self._some.is_set() and self._slots.free()[0] < 1
+            pause = min(_PASS_LEAST, pause * 2) if busy else _PASS_EVERY
 
     def close(self) -> None:
         """Look no more."""
@@ -86,7 +91,7 @@ class Waking:
         if after is None:
             return
         if after == 0.0:
-            if self._slots.free()[0] < 1:
+            if self._slots.free()[0] < 1 and self._fleet.leads(notice):
                 self._pass_on(notice)
             self._claim()  # also without a slot: then it looks when one is free
         elif self._later is None:
@@ -100,9 +105,11 @@ class Waking:
         # Of few workers each has heard it already.
         if self._fleet.size <= FEW or notice.hop >= MOST_HOPS:
             return
-        earlier = self._passing
-        n = min(notice.n + (0 if earlier is None else earlier.n), self._fleet.size)
-        hop = notice.hop + 1 if earlier is None else min(notice.hop + 1, earlier.hop)
-        queue = notice.queue if earlier is None or earlier.queue == notice.queue else None
-        self._passing = Notice.claimable(n, queue, hop)
+        earlier, hop = self._passing, notice.hop + 1
+        n = self._fleet.size if hop == MOST_HOPS else _MORE * notice.n
+        queue = notice.queue
+        if earlier is not None:
+            n, hop = n + earlier.n, max(hop, earlier.hop)
+            queue = queue if earlier.queue == queue else None
+        self._passing = Notice.claimable(min(n, self._fleet.size), queue, hop)
         self._some.set()
