@@ -4,17 +4,16 @@ and the writers of an SQLite file wait for one who holds it.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from windlass.chaos.proxy import Proxy
+from windlass.stores.sqlite.holding import Hold, holding
 
 PORTS = {"postgresql": 5432, "postgres": 5432, "mongodb": 27017, "redis": 6379}
 _SECRET = {"tls", "ssl", "sslmode", "sslrootcert", "sslcert"}
-_PATIENCE = 30.0  # seconds that whoever is to hold a file waits for it
 
 
 class NotHere(Exception):
@@ -47,14 +46,14 @@ class _Silence:
 
 
 class _HeldFile:
-    def __init__(self, db: sqlite3.Connection, url: str) -> None:
-        self._db, self.url = db, url
+    def __init__(self, hold: Hold, url: str) -> None:
+        self._hold, self.url = hold, url
 
     def begin(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._hold.begin()
 
     def end(self) -> None:
-        self._db.execute("ROLLBACK")
+        self._hold.end()
 
 
 @contextmanager
@@ -63,8 +62,8 @@ def absence(url: str, seed: int = 0) -> Generator[Absence, None, None]:
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         path = unquote(url.removeprefix("sqlite:///").partition("?")[0])
-        with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db:
-            yield _HeldFile(db, url)
+        with holding(path) as hold:
+            yield _HeldFile(hold, url)
         return
     host, port = _server(url)
     with Proxy(host, port, seed=seed) as proxy:
