@@ -147,7 +147,7 @@ class Claiming:
         self._begin(jobs, before)
         if by_queue is not None:
             self._note_exhausted(jobs, by_queue)
-        if came_of_idling and not self._short and self._slots.free()[0] < 1:
+        if came_of_idling and not self._short and self._slots.full():
             self._ramp_up(n)
         return jobs
 

@@ -120,6 +120,13 @@ class Slots:
         """How many slots are in use."""
         return self._taken
 
+    def full(self, queue: str | None = None) -> bool:
+        """Whether every slot is in use, or every one that jobs of this queue may have, whatever a claim may bring."""
+        if self._taken >= self._config.concurrency:
+            return True
+        most = None if queue is None or self._config.queues is None else self._config.queues.get(queue)
+        return queue is not None and most is not None and self._by_queue[queue] >= most
+
     def free(self) -> tuple[int, Mapping[str, int] | None]:
         """How many jobs may start now: in all, and from each queue."""
         room = self._config.concurrency - self._taken - self._asked

@@ -71,7 +71,7 @@ class Waking:
             if notice is not None:
                 await self._steady.attempt(lambda told=notice: self._store.notices.publish(told))  # type: ignore[misc]  # bound per turn
             await asyncio.sleep(pause)
-            busy = self._some.is_set() and self._slots.free()[0] < 1
+            busy = self._some.is_set() and self._slots.full()
             pause = min(_PASS_LEAST, pause * 2) if busy else _PASS_EVERY
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Waking:
         if after is None:
             return
         if after == 0.0:
-            if self._slots.free()[0] < 1 and self._fleet.leads(notice):
+            if self._slots.full(notice.queue) and self._fleet.leads(notice):
                 self._pass_on(notice)
             self._claim()  # also without a slot: then it looks when one is free
         elif self._later is None:
