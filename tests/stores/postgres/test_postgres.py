@@ -27,7 +27,7 @@ from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.core.unique import Unique
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Created, Lease, Store, Verdict
+from windlass.stores.contract import About, Created, Lease, Notice, Store, Verdict
 from windlass.stores.postgres import notices
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.schema import VERSION
@@ -227,6 +227,24 @@ async def test_notices_come_back_after_their_connection_was_lost(store: Postgres
         rings.clear()
         await put(other)
         await until(lambda: rings, "a wake-up")
+    await other.close()
+
+
+async def test_what_one_tells_itself_to_see_if_notices_pass_wakes_nobody_else(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "_PROBE", 0.02)
+    other = store.sibling()
+    await other.open()
+    heard: list[Notice] = []
+    async with store.notices.subscribe(heard.append):
+        await until(lambda: store.notices.healthy and heard, "the notices to be healthy")
+        heard.clear()
+        async with other.notices.subscribe(lambda _: None):
+            await until(lambda: other.notices.healthy, "the other's to be healthy")
+            await put(other)
+            await until(lambda: heard, "a wake-up")
+    assert {notice.about for notice in heard} == {About.CLAIMABLE}
     await other.close()
 
 
