@@ -12,7 +12,7 @@ import pytest
 from tests.stores.sqlite.conftest import engine_of
 from tests.support.drafts import draft, want
 from windlass.core.status import Status
-from windlass.stores.contract import Filter
+from windlass.stores.contract import Filter, Retention
 from windlass.stores.sqlite.store import SqliteStore
 
 
@@ -118,3 +118,24 @@ async def test_what_runs_of_a_queue_or_a_type_is_found_by_its_lease(file: Sqlite
         for call in (lambda one=filter_: file.views.find(one, 10), lambda one=filter_: file.views.count(one)):
             plans = await traced.during(call)
             assert any("windlass_jobs_leases" in plan for plan in plans), plans
+
+
+async def test_what_is_past_its_retention_is_found_by_the_time_it_ended(file: SqliteStore, traced: Traced) -> None:
+    plans = await traced.during(lambda: file.jobs.prune(Retention(), 10))
+    assert any("windlass_jobs_finished" in plan for plan in plans), plans
+    assert scans(plans) == []
+
+
+async def test_how_deep_a_limited_queue_is_is_counted_by_two_indexes(file: SqliteStore, traced: Traced) -> None:
+    await file.queues.limit_depth("default", 5)
+    plans = await traced.during(lambda: file.jobs.insert([draft()]))
+    assert any("windlass_jobs_claim (queue=?" in plan for plan in plans), plans
+    assert any("windlass_jobs_depth (queue=? AND status=?" in plan for plan in plans), plans
+    assert scans(plans) == []
+
+
+async def test_whom_a_worker_should_stop_is_found_without_a_walk_over_what_runs(
+    file: SqliteStore, traced: Traced
+) -> None:
+    plans = await traced.during(lambda: file.jobs.cancels("w1"))
+    assert any("windlass_jobs_cancels (worker_id=?" in plan for plan in plans), plans
