@@ -41,6 +41,7 @@ _TRIES = 8  # how often a claim that rivals left with nothing looks again
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WAVES = 200  # how often one claim reads at most
 _QUEUES_READ = 16  # of how many queues one look reads the first jobs
+_WARY = 8  # for how many looks a claim keeps away from where rivals came first
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -51,7 +52,8 @@ class Claiming:
         self._link = link
         self._heads: dict[str, int] = {}
         """of each queue where something waited the last time: the first priority"""
-        self._contested = False
+        self._contested = 0
+        """how many looks more go beside the first jobs, where rivals are"""
         self._reading = asyncio.Lock()
         self._writing: set[str] = set()
         """what claims under way have read and are about to lease"""
@@ -66,7 +68,7 @@ class Claiming:
         try:
             more = await self._fill(one, want)
         except PyMongoError:
-            self._contested = True  # after a failover everybody reaches for the same jobs at the same moment
+            self._contested = _WARY  # after a failover everybody reaches for the same jobs at the same moment
             self._doubts.add(want.worker_id, one.doubt)
             if not one.taken:
                 raise
@@ -85,7 +87,7 @@ class Claiming:
                 break
             skip = random.randrange(_SPREAD) * want.n if self._contested else 0
             more, lost = await self._wave(one, want, page, skip)
-            self._contested = lost > 0
+            self._contested = _WARY if lost else max(0, self._contested - 1)
             page = max(_LATER_PAGE, want.n)
             if lost and not one.taken and tries < _TRIES:
                 tries += 1

@@ -1,0 +1,148 @@
+"""A claim that was written but not acknowledged: nobody loses by it, and its jobs run as soon as that is known."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pymongo import MongoClient
+
+from tests.contract.steps import DONE, put
+from tests.faults.mongo_failover import ReplicaSet
+from tests.support.drafts import draft, want
+from tests.support.processes import HOST
+from tests.support.servers import start_mongo
+from windlass import StoreUnavailable, Windlass
+from windlass.core.job import Job
+from windlass.core.status import Status
+from windlass.core.transition import decide
+from windlass.stores.addresses import store_at
+from windlass.stores.contract import Filter, Store, Verdict
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("mongo-unsure")]
+
+SHORT = timedelta(seconds=2)
+LONGER_THAN_A_LEASE = 7.0
+
+
+class Majority:
+    """A replica set of three whose followers can be made to acknowledge nothing, while its primary stays primary."""
+
+    def __init__(self, replica: ReplicaSet) -> None:
+        self._replica = replica
+
+    def url(self) -> str:
+        return self._replica.url(f"t{secrets.token_hex(8)}")
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        followers = self._replica.others(self._replica.wait_for_primary())
+        for node in followers:
+            self._ask(node.port, "fsync", lock=True)
+        try:
+            yield
+        finally:
+            for node in followers:
+                self._ask(node.port, "fsyncUnlock")
+
+    def _ask(self, port: int, command: str, **options: Any) -> None:
+        with closing(MongoClient[dict[str, Any]](HOST, port, directConnection=True)) as client:
+            client.admin.command(command, **options)
+
+
+@pytest.fixture(scope="module")
+def majority() -> Iterator[Majority]:
+    with start_mongo(members=3, own=True) as server:
+        yield Majority(ReplicaSet(server))
+
+
+@pytest.fixture
+async def store(majority: Majority) -> AsyncIterator[Store]:
+    store = store_at(f"{majority.url()}&timeout=2")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def processing(store: Store) -> int:
+    return (await store.views.count(Filter(status=Status.PROCESSING))).n
+
+
+async def test_what_no_majority_acknowledged_is_handed_over_when_one_does(majority: Majority, store: Store) -> None:
+    ids = await put(store, *[draft(max_crashes=1) for _ in range(40)])
+    with majority.silent():
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await store.jobs.claim(want(20, lease=SHORT))
+            assert await processing(store) == 20, "no more than it asked for at once"
+    jobs: list[Job] = list(await store.jobs.claim(want(20)))
+    assert [(job.id, job.crashes, job.attempts) for job in jobs] == [(id_, 0, 1) for id_ in ids[:20]]
+    assert await store.jobs.apply([decide(job, DONE) for job in jobs]) == [Verdict.APPLIED] * 20
+    assert [job.id for job in await store.jobs.claim(want(20))] == ids[20:]
+
+
+async def test_a_worker_fails_nothing_while_no_majority_acknowledges_for_longer_than_a_lease(
+    majority: Majority,
+) -> None:
+    app = Windlass(f"{majority.url()}&timeout=2")
+    begun: list[int] = []
+
+    @app.job(max_crashes=1)
+    async def work(n: int) -> None:
+        begun.append(n)
+
+    lease = timedelta(seconds=3)
+    async with app:
+        await app.enqueue_many(work.bind(n) for n in range(100))
+        with majority.silent():
+            async with asyncio.timeout(100), app.worker(concurrency=20, lease=lease, heartbeat=timedelta(seconds=1)):
+                await asyncio.sleep(LONGER_THAN_A_LEASE)  # nothing shows that a lease would have ended
+        async with app.worker(concurrency=20, lease=lease, heartbeat=timedelta(seconds=1), drain=True) as worker:
+            await worker.wait()
+        jobs = (await app.jobs.find(limit=200)).jobs
+    assert {job.status for job in jobs} == {Status.SUCCEEDED}
+    assert {job.crashes for job in jobs} == {0}
+    assert sorted(begun) == list(range(100))
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[str]:
+    """A replica set of one whose commands can be made to fail."""
+    with start_mongo(own=True, options=("--setParameter", "enableTestCommands=1")) as server:
+        yield server.url
+
+
+@contextmanager
+def unacknowledged(url: str) -> Iterator[None]:
+    """Updates are carried out, and their acknowledgement fails."""
+    data = {
+        "appName": "windlass",
+        "failCommands": ["update"],
+        "writeConcernError": {"code": 64, "errmsg": "waiting for replication timed out"},
+    }
+    with closing(MongoClient[dict[str, Any]](url)) as client:
+        client.admin.command("configureFailPoint", "failCommand", mode="alwaysOn", data=data)
+        try:
+            yield
+        finally:
+            client.admin.command("configureFailPoint", "failCommand", mode="off")
+
+
+async def test_a_claim_in_doubt_is_handed_to_its_worker_alone_and_once(fragile: str) -> None:
+    store = store_at(urlsplit(fragile)._replace(path=f"/t{secrets.token_hex(8)}").geturl())
+    await store.open()
+    ids = await put(store, *[draft() for _ in range(6)])
+    with unacknowledged(fragile), pytest.raises(StoreUnavailable):
+        await store.jobs.claim(want(4))
+    assert [job.id for job in await store.jobs.claim(want(1, worker="w2"))] == ids[4:5]
+    first = await store.jobs.claim(want(3))
+    assert ([job.id for job in first], {job.worker_id for job in first}) == (ids[:3], {"w1"})
+    assert [job.id for job in await store.jobs.claim(want(3))] == ids[3:4]
+    assert [job.id for job in await store.jobs.claim(want(3))] == ids[5:]
+    await store.close()
