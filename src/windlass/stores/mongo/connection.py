@@ -122,7 +122,8 @@ class Link:
         self.place = place
         self.clock = Clock()
         self.on_change: Callable[[Notice], None] = _nothing
-        self.standalone = False
+        self.standalone = self.routed = False
+        """whether it is one server without a replica set, or a router before several"""
         self.turns: dict[str, asyncio.Lock] = {}
         """of each queue with a largest depth: callers of this store wait for each other here, not at the server"""
         self.name_of_news = secrets.token_hex(6)
@@ -191,7 +192,8 @@ class Link:
         self._client = self._connect(retry=True)
         try:
             hello = await self._hello()
-            self.standalone = "setName" not in hello and hello.get("msg") != "isdbgrid"
+            self.routed = hello.get("msg") == "isdbgrid"
+            self.standalone = "setName" not in hello and not self.routed
             if hello.get("maxWireVersion", 0) < OLDEST_WIRE:
                 raise StoreError(f"the MongoDB at {self.place.address} is older than 6.0, which windlass needs")
             if self.standalone:

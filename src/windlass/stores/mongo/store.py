@@ -27,6 +27,12 @@ _WARNING = (
 )
 
 
+_ROUTED = (
+    "behind mongos: leave windlass's collections unsharded, since their unique keys and limits cannot be kept across"
+    " shards, and keep the clocks of all routers and shards together, since each judges time by its own"
+)
+
+
 class MongoStore(Room):
     """Jobs in collections of one MongoDB database. Open and use it in one event loop; `sibling` is for others."""
 
@@ -56,7 +62,7 @@ class MongoStore(Room):
             transactions=not alone,
             push=not alone,
             durability=_ALONE if alone else _REPLICATED,
-            warnings=(_WARNING,) if alone else (),
+            warnings=(_WARNING,) if alone else (_ROUTED,) if self.link.routed else (),
             claims_at_once=2,
         )
 
@@ -87,6 +93,11 @@ class MongoStore(Room):
         """The server's clock, as far as its last answers tell."""
         return await self.link.now()
 
+    def _topology(self) -> str:
+        if self.link.standalone:
+            return "standalone"
+        return "sharded cluster" if self.link.routed else "replica set"
+
     @guarded
     async def health(self) -> Mapping[str, Any]:
         """Figures for `doctor`."""
@@ -95,7 +106,7 @@ class MongoStore(Room):
         sizes = await database.command("dbStats")
         return {
             "version": built["version"],
-            "topology": "standalone" if self.link.standalone else "replica set or sharded cluster",
+            "topology": self._topology(),
             "bytes": sizes.get("storageSize", 0),
             "jobs": await self.link.jobs.estimated_document_count(),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
@@ -72,7 +72,7 @@ class MongoViews(Room):
         now = await self.link.now()
         first = (now - whole(since)).replace(second=0, microsecond=0)
         rows = await self.link.collection("minutes").find({"minute": {"$gte": first}}).sort("minute", 1).to_list()
-        return Stats(now, tuple(await self._counts()), tuple(_minute(row) for row in rows))
+        return Stats(now, tuple(await self._counts()), tuple(_minutes(rows)))
 
     async def _counts(self) -> list[StatusCount]:
         first, *others = [_by_queue(status) for status in Status]
@@ -97,18 +97,16 @@ def _by_queue(status: Status) -> list[Doc]:
     ]
 
 
-def _minute(row: Doc) -> Minute:
-    of = row["_id"]
-    return Minute(
-        row["minute"],
-        of["queue"],
-        of["type"],
-        STATUSES[of["status"]],
-        of["bucket"],
-        row["n"],
-        row["duration_ms"],
-        row["wait_ms"],
-    )
+def _minutes(rows: Sequence[Doc]) -> list[Minute]:
+    """The figures, each of which is kept in several parts."""
+    sums: dict[tuple[Any, ...], list[int]] = {}
+    for row in rows:
+        of = row["_id"]
+        key = row["minute"], of["queue"], of["type"], STATUSES[of["status"]], of["bucket"]
+        parts = sums.setdefault(key, [0, 0, 0])
+        for at, name in enumerate(("n", "duration_ms", "wait_ms")):
+            parts[at] += row[name]
+    return [Minute(*key, *parts) for key, parts in sums.items()]
 
 
 def _asked(filter_: Filter) -> Doc:
