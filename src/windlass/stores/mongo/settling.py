@@ -369,16 +369,7 @@ async def _tally(link: Link, pairs: Sequence[Pair], now: datetime) -> None:
         sums[2] += waited(doc) or 0
     writes = [
         UpdateOne(
-            {
-                "_id": {
-                    "minute": minute,
-                    "queue": queue,
-                    "type": type_,
-                    "status": status,
-                    "bucket": bucket,
-                    "part": part,
-                }
-            },
+            {"_id": {**of, "queue": queue, "type": type_, "status": status, "bucket": bucket}},
             {"$inc": {"n": n, "duration_ms": took, "wait_ms": waits}, "$setOnInsert": {"minute": minute}},
             upsert=True,
         )
