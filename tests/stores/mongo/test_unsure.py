@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -41,7 +41,7 @@ class Majority:
         return self._replica.url(f"t{secrets.token_hex(8)}")
 
     @contextmanager
-    def silent(self) -> Iterator[None]:
+    def silent(self) -> Generator[None, None, None]:
         followers = self._replica.others(self._replica.wait_for_primary())
         for node in followers:
             self._ask(node.port, "fsync", lock=True)
@@ -119,7 +119,7 @@ def fragile() -> Iterator[str]:
 
 
 @contextmanager
-def unacknowledged(url: str) -> Iterator[None]:
+def unacknowledged(url: str) -> Generator[None, None, None]:
     """Updates are carried out, and their acknowledgement fails."""
     data = {
         "appName": "windlass",
