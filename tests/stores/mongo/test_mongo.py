@@ -213,9 +213,9 @@ async def test_an_end_that_was_written_but_not_known_to_be_durable_is_asked_for_
 async def test_a_job_that_the_server_shows_twice_is_claimed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Claiming._ask  # pyright: ignore[reportPrivateUsage]  # the one place where the server's rows come in
 
-    async def twice(self: Claiming, *args: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        queues, rows = await ask(self, *args)
-        return queues, [*rows, *[dict(row) for row in rows]]
+    async def twice(self: Claiming, *args: Any, told: bool) -> tuple[dict[str, int], list[dict[str, Any]]]:
+        heads, rows = await ask(self, *args, told=told)
+        return heads, [*rows, *[dict(row) for row in rows]]
 
     monkeypatch.setattr(Claiming, "_ask", twice)
     ids = await put(store, draft(), draft(), draft())
