@@ -16,6 +16,7 @@ from tests.support.until import until
 from windlass.core.limit import Limit
 from windlass.core.rate import Rate
 from windlass.core.status import Status
+from windlass.core.transition import decide
 from windlass.stores.contract import Action, Filter, Full, Operated, Retention
 from windlass.stores.redis.store import RedisStore
 
@@ -70,10 +71,12 @@ async def test_inside_a_queue_the_order_stays_among_many_lines(store: RedisStore
 
 async def test_queues_take_turns_among_many_lines(store: RedisStore) -> None:
     await put(store, *[draft("retired", queue=f"q{n:03}") for n in range(MANY)])
-    await put(store, *[draft(queue=queue) for queue in ("a", "b", "c") for _ in range(8)])
-    wanted = replace(want(10), weights={"a": 3})
-    assert Counter(job.queue for job in await store.jobs.claim(wanted)) == {"a": 6, "b": 2, "c": 2}
-    assert Counter(job.queue for job in await store.jobs.claim(want(6, queues={"b": 9, "c": 9}))) == {"b": 3, "c": 3}
+    await put(store, *[draft(queue=queue) for queue in ("a", "b", "c") for _ in range(24)])
+    for _ in range(4):  # wherever they begin
+        wanted = replace(want(10), weights={"a": 3})
+        assert Counter(job.queue for job in await store.jobs.claim(wanted)) == {"a": 6, "b": 2, "c": 2}
+        claimed = await store.jobs.claim(want(2, queues={"b": 9, "c": 9}))
+        assert {job.queue for job in claimed} == {"b", "c"}
 
 
 async def test_a_queue_that_weighs_nothing_has_its_turn_all_the_same(store: RedisStore) -> None:
@@ -157,14 +160,14 @@ async def test_a_way_that_became_free_without_an_end_is_found_among_many(store: 
 async def test_pruning_nothing_costs_the_same_with_many_queue_names(store: RedisStore) -> None:
     async def cost_with(n: int) -> int:
         await put(store, *[draft(queue=f"n{n}.{at}") for at in range(n)])
-        for job in await store.jobs.claim(want(n)):
-            await settle(store, job)
+        while claimed := await store.jobs.claim(want(250)):
+            await store.jobs.apply([decide(job, DONE) for job in claimed])
         await commands(store)
         assert await store.jobs.prune(Retention(), 1000) == 0
         return await commands(store)
 
     few = await cost_with(1000)
-    assert await cost_with(3000) <= few * 1.5
+    assert await cost_with(3000) < 2.5 * few  # a hash that is growing tells twice as many names at once
 
 
 async def test_the_oldest_of_many_queues_go_beyond_the_number_that_is_kept(store: RedisStore) -> None:

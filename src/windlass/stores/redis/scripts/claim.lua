@@ -227,16 +227,19 @@ do
     return windows
   end
 
+  -- Round about, from where it began: queues that are looked at together take turns.
   local function look_into(window, many, each)
-    local from = (window.start + window.seen) % window.size
-    local count = math.min(many, window.size - window.seen, window.size - from)
-    if count > 0 then
+    local last = math.min(window.size, window.seen + many)
+    local looked = last - window.seen
+    while window.seen < last do
+      local from = (window.start + window.seen) % window.size
+      local count = math.min(last - window.seen, window.size - from)
       for _, member in ipairs(redis.call('ZRANGE', window.key, window.base + from, window.base + from + count - 1)) do
         each(string.match(member, '^(.*)' .. SEP))
       end
       window.seen = window.seen + count
     end
-    return count
+    return looked
   end
 
   local function levels_of_types()
