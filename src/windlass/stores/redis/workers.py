@@ -14,6 +14,8 @@ from windlass.stores.redis.views import as_pairs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from windlass.stores.redis.connection import Value
+
 
 class RedisWorkers(Room):
     """See `contract.Workers` for what each promises."""
@@ -24,7 +26,7 @@ class RedisWorkers(Room):
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         queues = SEP.join(worker.queues)
-        values = [worker.id, json.dumps(told), queues, int(worker.stopping), as_duration_ms(SILENT)]
+        values: list[Value] = [worker.id, json.dumps(told), queues, int(worker.stopping), as_duration_ms(SILENT)]
         peers, consumed = await self.link.run("beat", values)
         return sorted(map(_peer, peers, consumed), key=lambda peer: peer.id)
 
