@@ -9,8 +9,6 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from windlass.stores.contract import ANYTHING
-
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -64,7 +62,7 @@ class Changes:
         except TimeoutError:
             return
 
-    def _tell(self, _: Notice = ANYTHING) -> None:
+    def _tell(self, _: Notice) -> None:
         # Whatever it is about may be what somebody waits for: only the job itself tells.
         for changed in self._waiting:
             changed.set()

@@ -19,7 +19,7 @@ from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction
 from windlass.core.handler import Handler, make_draft
 from windlass.core.keys import check_name
 from windlass.core.values import canonical
-from windlass.stores.contract import ANYTHING, Created, Duplicate, Full, Inserted
+from windlass.stores.contract import Created, Duplicate, Full, Inserted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
     from windlass.core.registry import Registry
-    from windlass.stores.contract import Notice, Store
+    from windlass.stores.contract import Store
 
 T = TypeVar("T")
 BULK = 1000
@@ -270,11 +270,7 @@ class Client:
                 yield changed
             return
         changed = asyncio.Event()
-
-        def wake(_: Notice = ANYTHING) -> None:
-            changed.set()
-
-        async with store.notices.subscribe(wake):
+        async with store.notices.subscribe(lambda _: changed.set()):
             yield changed
 
 
