@@ -69,7 +69,8 @@ async def test_the_late_result_of_a_frozen_worker_is_refused(journey: Journey) -
 
         await until(refused, "the late result to be refused", within=15)
         job = await app.jobs.get(job_id)
-        assert (job.status, job.result, job.crashes) == (Status.SUCCEEDED, heir.pid, 1)
+        assert (job.status, job.result) == (Status.SUCCEEDED, heir.pid)
+        assert job.crashes == 0, "it lives after all"
         tokens = [int(words[3]) for words in journey.ledger() if words[0] == "begin"]
         assert tokens == sorted(set(tokens)), "each run of the job had a larger token than the one before"
 
