@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from windlass import Job, StoreError, Windlass
+from windlass import Job, StoreError, StoreUnavailable, Windlass
 from windlass.chaos.checker import Evidence, Run, Runs, check
 from windlass.chaos.history import History, What
 from windlass.chaos.place import Pace, Place
@@ -32,6 +32,7 @@ SHARES = {"work": 9, "labour": 2, "flaky": 2, "keyed": 3, "limited": 4}
 _AT_ONCE = 200
 _STOP_WITHIN = 20.0
 _START_WITHIN = 30.0
+_READ_WITHIN = 30.0
 
 
 class Hand:
@@ -318,8 +319,17 @@ class Trial:
         return await until(all_ended, within, every=0.05 if whole < 500 else 0.5)
 
     async def evidence(self) -> Evidence:
-        """All that is known, once the workers have stopped."""
+        """All that is known, once the workers have stopped. A store that is slow on a busy machine is asked again."""
         await self.stop()
+        deadline = time.monotonic() + _READ_WITHIN
+        while True:
+            try:
+                return await self._read()
+            except StoreUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+
+    async def _read(self) -> Evidence:
         views = self.desk.store.views
         jobs = await self._jobs()
         histories: dict[str, Any] = {}
