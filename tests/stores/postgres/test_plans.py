@@ -23,7 +23,7 @@ from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Filter, Lease, Report, Retention, Store
+from windlass.stores.contract import Filter, Full, Lease, Report, Retention, Store
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("postgres-plans")]
 
@@ -106,7 +106,8 @@ class Counters:
 
             await until(alone, "the store's connections to be gone")
             indexes = await db.fetch(
-                "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = $1", self.schema
+                "SELECT indexrelname, idx_tup_read, idx_scan FROM pg_stat_user_indexes WHERE schemaname = $1",
+                self.schema,
             )
             [table] = await db.fetch(
                 "SELECT seq_tup_read, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables"
@@ -116,6 +117,7 @@ class Counters:
         finally:
             await db.close()
         counted = {row[0].removeprefix("windlass_"): row[1] for row in indexes if "jobs" in row[0]}
+        counted["looks"] = sum(row[2] for row in indexes if "jobs" in row[0])
         return Counter({**counted, "whole table": table[0], "rewritten": table[1], "in place": table[2]})
 
 
@@ -149,6 +151,41 @@ async def test_a_claim_from_every_queue_reads_no_more_than_their_first(counters:
     counted = await counters.during(claim)
     assert counted["whole table"] == 0
     assert read(counted) <= 3 * BATCH * (QUEUES + 2) * 3, counted
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_queues_that_have_nothing_cost_nothing(server: Server, named: bool) -> None:
+    counters = Counters(server.url, f"names_{named}".lower())
+    names = [f"e{n}" for n in range(5_000)]
+
+    async def claim(store: Store) -> None:
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+        await db.execute(f"INSERT INTO {counters.schema}.windlass_queues SELECT unnest($1::text[])", names)
+        await db.close()
+        await put(store, *[draft(queue=f"e{n}") for n in range(0, 100, 10)])
+        queues = dict.fromkeys(names, 5) if named else None
+        assert len(await store.jobs.claim(want(5, queues=queues))) == 5
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    counted = await counters.during(claim)
+    assert counted["looks"] <= 150, counted
+    assert read(counted) <= 300, counted
+
+
+async def test_a_depth_is_counted_no_further_than_to_its_limit(counters: Counters) -> None:
+    async def insert(store: Store) -> None:
+        await store.queues.limit_depth("q7", 50)
+        try:
+            [answer] = await store.jobs.insert([draft(queue="q7")])
+        finally:
+            await store.queues.limit_depth("q7", None)
+        assert isinstance(answer, Full)
+
+    counted = await counters.during(insert)
+    assert counted["whole table"] == 0
+    assert read(counted) <= 200, counted
 
 
 async def test_settling_finds_each_job_by_its_id(counters: Counters) -> None:
@@ -192,7 +229,9 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
     calls: dict[str, tuple[int, Callable[[Store], Awaitable[object]]]] = {
         "promote": (100, lambda store: store.jobs.promote(100)),
         "rescue": (200, lambda store: store.jobs.rescue(100)),
+        "prune nothing": (300, lambda store: store.jobs.prune(Retention(), 500)),
         "prune": (3_000, lambda store: store.jobs.prune(Retention(succeeded=timedelta(0)), 500)),
+        "due": (10, lambda store: store.schedules.due(10)),
         "newest": (200, lambda store: store.views.find(Filter(), 50)),
         "by queue": (200, lambda store: store.views.find(Filter(queue="q3"), 50)),
         "by type": (200, lambda store: store.views.find(Filter(type="t3"), 50)),
