@@ -44,7 +44,7 @@ class Counted:
         monkeypatch.setattr(asyncpg.Connection, "fetch", counting)
 
 
-async def hold_line(store: Store, db: Connection) -> None:
+async def hold_line(store: PostgresStore, db: Connection) -> None:
     """End a job of the line in a transaction that stays open."""
     job = await start(store, draft(limit=Limit("k", 3)))
     await db.execute("BEGIN")

@@ -41,7 +41,7 @@ seen AS MATERIALIZED (
     FROM wanted CROSS JOIN LATERAL (
         SELECT j.ctid AS at, j.priority, j.run_at, j.id, {GATED} AS gated FROM windlass_jobs AS j
         WHERE j.status = 'queued' AND j.queue = wanted.name AND j.type = ANY ($3::text[])
-            AND (j.priority, j.run_at, j.id) > (wanted.priority, wanted.run_at, wanted.id)
+            AND (j.priority, j.run_at, j.id) >= (wanted.priority, wanted.run_at, wanted.id)
         ORDER BY j.priority, j.run_at, j.id LIMIT least(wanted.most, $4::int) * $5::int
     ) AS first
 ), looked AS MATERIALIZED (

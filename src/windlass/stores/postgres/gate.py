@@ -48,7 +48,7 @@ _PAGE = f"""
 SELECT wanted.most, wanted.weight, wanted.draw, first.* FROM wanted CROSS JOIN LATERAL (
     SELECT {_NEEDS} FROM windlass_jobs AS j
     WHERE j.status = 'queued' AND j.queue = wanted.name AND j.type = ANY ($3::text[])
-        AND (j.priority, j.run_at, j.id) > (wanted.priority, wanted.run_at, wanted.id)
+        AND (j.priority, j.run_at, j.id) >= (wanted.priority, wanted.run_at, wanted.id)
     ORDER BY j.priority, j.run_at, j.id LIMIT $5::int
 ) AS first
 WHERE ($4::int, $6::text, $7::interval, $8::text) IS NOT NULL

@@ -45,28 +45,30 @@ wanted AS MATERIALIZED (
 )
 """  # noqa: S608  # made of constants
 # The queues that have something: those with the first priorities, at most so many. Allowances and weights are JSON
-# objects, in which a name is found without a look at every other.
+# objects, in which a name is found without a look at every other. Each queue is read from its first job on, so that
+# what is dead before it is stepped over once.
 EVERYWHERE = f"""
-heads (name, head) AS (
+heads (name, priority, run_at, id) AS (
     (
-        SELECT j.queue, j.priority FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.type = ANY ($3::text[])
+        SELECT j.queue, j.priority, j.run_at, j.id FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.type = ANY ($3::text[])
         ORDER BY j.queue, j.priority, j.run_at, j.id LIMIT 1
     )
     UNION ALL
-    SELECT next.queue, next.priority FROM heads CROSS JOIN LATERAL (
-        SELECT j.queue, j.priority FROM windlass_jobs AS j
+    SELECT next.queue, next.priority, next.run_at, next.id FROM heads CROSS JOIN LATERAL (
+        SELECT j.queue, j.priority, j.run_at, j.id FROM windlass_jobs AS j
         WHERE j.status = 'queued' AND j.queue > heads.name AND j.type = ANY ($3::text[])
         ORDER BY j.queue, j.priority, j.run_at, j.id LIMIT 1
     ) AS next
 ), wanted AS MATERIALIZED (
-    SELECT asked.name, asked.most, asked.{_TURN}, {_LOWEST} AS priority, timestamptz '-infinity' AS run_at, '' AS id
+    SELECT asked.name, asked.most, asked.{_TURN}, asked.priority, asked.run_at, asked.id
     FROM (
-        SELECT name, head, CASE WHEN $1::text IS NULL THEN $4::int ELSE ($1::text::jsonb ->> name)::int END AS most,
+        SELECT heads.*, CASE WHEN $1::text IS NULL THEN $4::int ELSE ($1::text::jsonb ->> name)::int END AS most,
             coalesce(($2::text::jsonb ->> name)::int, 1) AS weight
         FROM heads
     ) AS asked
     WHERE asked.most > 0 AND {_OPEN}
-    ORDER BY asked.head, draw LIMIT $9::int
+    ORDER BY asked.priority, draw LIMIT $9::int
 )
 """  # noqa: S608  # made of constants
 LEASE = f"""
