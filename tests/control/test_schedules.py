@@ -12,7 +12,7 @@ from tests.contract.steps import settle, take
 from tests.support.apps import working
 from tests.support.drafts import want
 from tests.support.until import until
-from windlass import Job, PayloadInvalid, ScheduleNotFound, SettingsError, Status, Windlass, cron
+from windlass import Job, Limit, PayloadInvalid, Rate, ScheduleNotFound, SettingsError, Status, Windlass, cron
 from windlass.stores.contract import Schedule
 
 pytestmark = pytest.mark.timeout(60)
@@ -170,3 +170,21 @@ async def test_what_cannot_be_a_schedule_is_refused(app: Windlass) -> None:
     with pytest.raises(SettingsError, match=r"bind and using\(\) take those"):
         await app.schedules.put("s", report.bind("acme"), YEARLY, {"customer": "x"})
     assert list(await app.schedules.list()) == []
+
+
+async def test_an_option_that_a_schedule_would_not_keep_is_refused(app: Windlass) -> None:
+    @app.job(limit=Limit("reports", 2), fair_by="user")
+    async def report(customer: str = "acme") -> None: ...
+
+    with pytest.raises(SettingsError, match="a schedule does not keep unique"):
+        await app.schedules.put("s", report.using(unique="k").bind(), YEARLY)
+    with pytest.raises(SettingsError, match="a schedule does not keep delay"):
+        await app.schedules.put("s", "report", YEARLY, delay=5)
+    with pytest.raises(SettingsError, match="a schedule does not keep limit, rate"):
+        await app.schedules.put("s", "elsewhere", YEARLY, limit=Limit("x", 1), rate=Rate(1, timedelta(seconds=1)))
+    strange: Any = {"colour": "red"}
+    with pytest.raises(SettingsError, match="'colour' is no option"):
+        await app.schedules.put("s", "elsewhere", YEARLY, colour="red")  # type: ignore[arg-type]  # none of ours
+    assert await app.schedules.list() == []
+    await app.schedules.put("s", report.using(user_id="ada", priority="low").bind(), YEARLY)
+    assert (await (await app.schedules.run_now("s")).job()).user_id == "ada"

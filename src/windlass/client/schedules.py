@@ -93,14 +93,37 @@ class SchedulesRoom:
                 raise SettingsError(
                     f"a bound {job.type} was given with a payload or options beside it: bind and using() take those"
                 )
-            return job.type, job.payload_json, job.options
+            return job.type, job.payload_json, _kept(job.options, job.declaration.options)
         check_name(job, "the type")
         if job not in self._client.registry:
             text = canonical({} if payload is None else payload, job)
-            return job, text, lay_over(self._client.defaults, asked)
+            return job, text, _kept(lay_over(self._client.defaults, asked), self._client.defaults)
         declaration = self._client.registry.get(job)
         text = declaration.codec.encode_plain({} if payload is None else payload)
-        return job, text, lay_over(declaration.options, asked)
+        return job, text, _kept(lay_over(declaration.options, asked), declaration.options)
+
+
+_NOT_KEPT = {
+    "delay": "delay",
+    "run_at": "at",
+    "unique": "unique",
+    "longest_wait": "longest_wait",
+    "idempotency_window": "idempotent",
+    "limit": "limit",
+    "rate": "rate",
+    "fair_by": "fair_by",
+}
+
+
+def _kept(options: Options, declared: Options) -> Options:
+    """The options, if a schedule can keep all that was asked for: keys come from its handler, times are its own."""
+    lost = [word for field, word in _NOT_KEPT.items() if getattr(options, field) != getattr(declared, field)]
+    if lost:
+        raise SettingsError(
+            f"a schedule does not keep {', '.join(lost)}: its ticks are its times, and keys, limits and rates are"
+            " what the handler declares"
+        )
+    return options
 
 
 def draft_of(schedule: Schedule, declared: Options, job_id: str, tick: datetime | None = None) -> Draft:
