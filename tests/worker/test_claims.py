@@ -246,3 +246,20 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(app: Windlass) -
 def test_settings_under_which_a_worker_could_not_work_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         Windlass("sqlite://").worker(**options)
+
+
+async def test_a_job_behind_many_that_are_put_aside_does_not_wait_for_a_poll(app: Windlass) -> None:
+    go, began = asyncio.Event(), asyncio.Event()
+
+    @app.job(limit=Limit("hot", 1))
+    async def hot() -> None:
+        await go.wait()
+
+    @app.job
+    async def plain() -> None:
+        began.set()
+
+    await app.enqueue_many(hot.bind() for _ in range(3_000))
+    await plain.enqueue()
+    async with working(app, concurrency=5, poll=60, grace=0):
+        await asyncio.wait_for(began.wait(), 15)
