@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.apps import app_at, ms, nothing_left
+from tests.support.apps import app_at, ms, nothing_left, until_status
 from tests.support.counting import Calls
+from tests.support.drafts import want
 from tests.support.until import until
-from windlass import Ageing, Retention, Windlass, cron
+from windlass import Ageing, Retention, Status, Windlass, cron
+from windlass.stores.contract import Granted, Lease
 from windlass.worker.config import WorkerConfig
 from windlass.worker.duty import PREFIX, duty_of
 from windlass.worker.worker import Worker
@@ -115,6 +119,38 @@ async def test_a_worker_alone_and_one_that_drains_do_their_own_chores(crew: Crew
         await app.worker(**QUICK, drain=True).run()
         assert calls.by_name["jobs.promote"] > 0
         assert calls.by_name["locks.acquire"] == 0
+
+
+async def test_jobs_of_one_that_died_on_duty_begin_again_within_lease_rescue_and_poll(
+    crew: Crew, tmp_path: Path
+) -> None:
+    lease, rescue, poll = 2.0, 1.0, 0.5
+    client = app_at(tmp_path / "jobs.db")
+
+    @client.job
+    async def note(number: int) -> None: ...
+
+    options: dict[str, Any] = {"lease": lease, "rescue": rescue, "poll": poll}
+    duty, ttl = duty_of(client.worker(**options).config, client.registry), timedelta(seconds=rescue)
+    async with client, AsyncExitStack() as stack:
+
+        async def on_duty() -> bool:
+            return isinstance(await client.store.locks.acquire(duty, "dead/1", ttl), Granted)
+
+        assert await on_duty()
+        for _ in range(3):
+            await crew.join(stack, **options, queues=["elsewhere"])
+            assert await on_duty()
+        beats = [calls.by_name["workers.beat"] + 2 for calls in crew.calls]
+        while any(calls.by_name["workers.beat"] < n for calls, n in zip(crew.calls, beats, strict=True)):
+            assert await on_duty(), "nobody takes it away"
+        handle = await note.enqueue(7)
+        [job] = await client.store.jobs.claim(want(types={"note"}))
+        assert await on_duty()
+        await client.store.jobs.extend("w1", [Lease(job.id, job.lease_token)], timedelta(seconds=lease))
+        died = time.monotonic()
+        await until_status(handle, Status.QUEUED)
+        assert time.monotonic() - died < lease + rescue + poll
 
 
 def test_those_share_a_duty_who_would_do_the_same() -> None:

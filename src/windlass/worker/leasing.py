@@ -184,7 +184,8 @@ class Leasing:
         margin = self._config.fence.total_seconds()
         now = time.monotonic()
         for running in list(self._slots.running.values()):
-            if now > running.valid_until - margin and running.reason not in _GIVEN_UP and not running.fenced:
+            runs = running.reason not in _GIVEN_UP and not running.fenced and not running.ended
+            if runs and now > running.valid_until - margin:
                 self._fence_off(running)
 
     def _fence_off(self, running: Running) -> None:

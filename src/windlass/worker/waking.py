@@ -34,6 +34,7 @@ class Waking:
         self._some = asyncio.Event()
         self._passing: Notice | None = None
         self._later: asyncio.TimerHandle | None = None
+        self._leaving = False
 
     def route(
         self, claim: Callable[[], None], due: Callable[[], None], duty: Callable[[], None], cancels: Callable[[], None]
@@ -74,6 +75,10 @@ class Waking:
             busy = self._some.is_set() and self._slots.full()
             pause = min(_PASS_LEAST, pause * 2) if busy else _PASS_EVERY
 
+    def leave(self) -> None:
+        """Claim no more: what this worker is told of is for others, who may not know yet that it is about to stop."""
+        self._leaving = True
+
     def close(self) -> None:
         """Look no more."""
         if self._later is not None:
@@ -91,7 +96,7 @@ class Waking:
         if after is None:
             return
         if after == 0.0:
-            if self._slots.full(notice.queue) and self._fleet.leads(notice):
+            if (self._leaving or self._slots.full(notice.queue)) and self._fleet.leads(notice):
                 self._pass_on(notice)
             self._claim()  # also without a slot: then it looks when one is free
         elif self._later is None:

@@ -240,6 +240,7 @@ class Worker:
             try:
                 await self._until_stopped()
                 self._claiming.stop()
+                self._waking.leave()
                 await claiming
                 self._hub.tell(WorkerStopping(self.id, self._slots.taken, self.config.grace))
                 await self._grace()
