@@ -184,7 +184,7 @@ async def test_an_option_that_a_schedule_would_not_keep_is_refused(app: Windlass
         await app.schedules.put("s", "elsewhere", YEARLY, limit=Limit("x", 1), rate=Rate(1, timedelta(seconds=1)))
     strange: Any = {"colour": "red"}
     with pytest.raises(SettingsError, match="'colour' is no option"):
-        await app.schedules.put("s", "elsewhere", YEARLY, colour="red")  # type: ignore[arg-type]  # none of ours
+        await app.schedules.put("s", "elsewhere", YEARLY, **strange)
     assert await app.schedules.list() == []
     await app.schedules.put("s", report.using(user_id="ada", priority="low").bind(), YEARLY)
     assert (await (await app.schedules.run_now("s")).job()).user_id == "ada"
