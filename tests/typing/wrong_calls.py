@@ -74,7 +74,7 @@ async def calls(ctx: Ctx) -> None:
     app.job(queue=3)  # wrong
     app.job(limit=3)  # wrong
     app.job(schedule="0 8 * * *")  # wrong
-    app.worker(lease=3)  # wrong
+    app.worker(lease="3")  # wrong
     cron("0 8 * * *", overlap="never")  # wrong
     Limit("x", "many")  # wrong
     ctx.progress("half")  # wrong
