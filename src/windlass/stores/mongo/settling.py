@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _PROCESSING = Status.PROCESSING.value
 _PARTS = 8  # documents for the same figures of a minute, so that those who count do not wait for each other
 _RESULTS = 4_000_000  # characters of results in one update: the server takes no more than 16 MB
+_LEAST = 0.1  # seconds
 _PATIENCE = 1 / 10  # of a lease: for so long all are renewed together, and then as long each by itself
 
 
@@ -62,8 +63,9 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     renewal = [{"$set": {"lease_expires_at": {"$add": ["$$NOW", as_ms(lease)]}, "confirmed": "$lease_token"}}]
     held: set[str] = set()
     fences = {token: {"status": _PROCESSING, "lease_token": token, "worker_id": worker_id} for token in alike}
+    patience = max(_LEAST, lease.total_seconds() * _PATIENCE)
     for token, ids in alike.items():
-        held |= await _renew(link, ids, fences[token], renewal, lease.total_seconds() * _PATIENCE)
+        held |= await _renew(link, ids, fences[token], renewal, patience)
     if leases and len(held) == len(leases):
         # Not one of them: rather a server that does not answer than as many transactions. Wait for it, or raise.
         for token, ids in alike.items():
