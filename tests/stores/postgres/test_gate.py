@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from tests.contract.places import PostgresPlace
-from tests.contract.steps import DONE, put, settle, start, statuses
+from tests.contract.steps import DONE, put, start, statuses
 from tests.support.drafts import LONG, draft, want
 from windlass.core.limit import Limit
 from windlass.core.status import Status
@@ -121,19 +121,3 @@ async def test_an_extension_that_was_not_written_is_told_as_held(
     assert free.lease_expires_at is not None
     assert later.lease_expires_at > free.lease_expires_at
     assert await store.jobs.extend("w1", leases, LONG * 2) == Extended(frozenset(), frozenset())
-
-
-async def test_ends_free_their_own_line_among_very_many_that_go_on(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n = 300
-    await put(store, *[draft(limit=Limit(f"k{at}")) for at in range(n)])
-    running = await store.jobs.claim(want(n))
-    assert len(running) == n
-    await put(store, *[draft(limit=Limit(f"k{at}")) for at in range(n)])
-    assert await store.jobs.claim(want(5)) == []
-    counted = Counted(store, monkeypatch)
-    assert (await store.jobs.promote(100)).unblocked == 0
-    assert counted.rows <= 120, "not every line was looked at"
-    await settle(store, running[-1])
-    assert [job.limit_key for job in await store.jobs.claim(want(5))] == [running[-1].limit_key]

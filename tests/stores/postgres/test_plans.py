@@ -52,6 +52,19 @@ SELECT '01900001-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't', 'fair', '{}'
     now() - interval '1 hour', 5, 3, now(), now(), '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
 FROM generate_series(1, $1::int) AS i
 """
+# A job that runs and one that waits for it, of each of many limits.
+FILL_LINES = """
+INSERT INTO lines.windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, queued_at,
+    worker_id, lease_token, lease_expires_at, limit_key, limit_n, blocked_by, history
+)
+SELECT '01900002-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't', 'q', '{}',
+    CASE WHEN i % 2 = 0 THEN 'processing' ELSE 'blocked' END, 100, now(), 5, 3, now(), now(), now(),
+    CASE WHEN i % 2 = 0 THEN 'w1' END, 1 - i % 2, CASE WHEN i % 2 = 0 THEN now() + interval '1 hour' END,
+    'k' || i / 2, 1, CASE WHEN i % 2 = 1 THEN 'limit:k' || i / 2 END,
+    '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
+FROM generate_series(0, 2 * $1::int - 1) AS i
+"""
 TYPES = frozenset(f"t{n}" for n in range(7)) | {"noop"}
 
 
@@ -250,6 +263,24 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
         assert counted["whole table"] == 0, name
         del counted["jobs_leases"]  # all that runs is looked at: the tests before this one have claimed some
         assert read(counted) <= most, (name, counted)
+
+
+async def test_promote_looks_at_a_few_lines_of_very_many_whose_holders_go_on(server: Server) -> None:
+    counters = Counters(server.url, "lines")
+
+    async def promote(store: Store) -> None:
+        for _ in range(3):
+            assert (await store.jobs.promote(100)).unblocked == 0
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+    await db.execute(FILL_LINES, 3_000)
+    await db.close()
+    counted = await counters.during(promote)
+    assert counted["whole table"] == 0
+    assert counted["looks"] <= 3 * 500, counted
 
 
 async def test_plans_made_while_there_was_nothing_still_serve_when_there_is_much(server: Server) -> None:

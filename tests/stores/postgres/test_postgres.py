@@ -124,6 +124,11 @@ class Wire:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def cut_now(self) -> None:
+        """Cut every connection, whatever is on its way."""
+        for task in self._tasks:
+            task.cancel()
+
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self.port)
         for source, sink, other, answers in ((reader, back, writer, False), (there, writer, back, True)):
@@ -161,6 +166,45 @@ async def test_a_claim_whose_answer_was_lost_is_found_again(store: PostgresStore
         assert (found.id, found.lease_token, found.attempts) == (second, 1, 1)
         assert await far.jobs.apply([decide(found, DONE)]) == [Verdict.APPLIED]
         await far.close()
+
+
+async def test_a_claim_that_was_given_up_is_not_carried_out_behind_its_workers_back(
+    store: PostgresStore, place: PostgresPlace
+) -> None:
+    """The server has not begun with it when the connection is lost, and does not hear of that."""
+    waiting = """
+        SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND application_name = 'windlass' AND relation = $1::text::regclass
+    """
+    ids = await put(store, draft(), draft())
+    wire = Wire(urlsplit(place.url).port or 5432)
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
+    async with wire.laid() as port:
+        far = store_at(f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={place.schema}")
+        await far.open()
+        await db.execute("BEGIN")
+        await db.execute(f'LOCK TABLE "{place.schema}".windlass_jobs')
+        claim = asyncio.create_task(far.jobs.claim(want(1)))
+        table = f"{place.schema}.windlass_jobs"
+
+        async def pids() -> set[int]:
+            return {row[0] for row in await db.fetch(waiting, table)}
+
+        await until(pids, "the claim to wait")
+        given_up = await pids()
+        wire.cut_now()
+
+        async def ended() -> bool:
+            return not given_up & await pids()
+
+        await until(ended, "what was given up to be ended", within=5)
+        assert not claim.done()
+        await db.execute("ROLLBACK")
+        [job] = await claim
+        assert (job.id, job.lease_token) == (ids[0], 1)
+        assert await status(store, ids[1]) is Status.QUEUED, "nobody has what was asked for the first time"
+        await far.close()
+    await db.close()
 
 
 async def test_an_insert_and_an_end_whose_answers_were_lost_are_made_once(

@@ -190,7 +190,7 @@ class Link:
     async def connect(self, *, cached: bool | None = None, patient: bool = False) -> Connection:
         """A new connection; a patient one is for what may take very long."""
         keep = not self.pooled if cached is None else cached
-        settings = self._settings() if keep else {}
+        settings: dict[str, str] = self._settings() if keep else {}
         if patient and not self.pooled:
             settings = _PATIENT
         try:
