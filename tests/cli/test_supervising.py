@@ -79,3 +79,16 @@ def test_the_second_signal_reaches_the_children(shop: Shop) -> None:
     parent.send_signal(signal.SIGTERM)
     assert parent.wait(20) == 0
     assert shop.call("job", job_id, "--json").fact["history"][-1]["happened"] == "released"
+
+
+def test_stuck_threads_end_the_process_so_that_a_fresh_one_is_started(shop: Shop) -> None:
+    (shop.home / "mud.py").write_text(
+        "import time\nfrom shop import app\n@app.job(retry=1)\ndef sink() -> None:\n    time.sleep(600)\n"
+    )
+    shop.ok("enqueue", "sink", "--timeout", "200ms")
+    parent = shop.start("worker", "mud:app", "--max-stuck", "1", "--weight", "default=2")
+    shop.says("1 thread of 20 slots will not end: stopping, a fresh process has to take over")
+    shop.says("was recycled; starting a fresh one")
+    shop.says("ready", times=2)
+    parent.send_signal(signal.SIGTERM)
+    assert parent.wait(20) == 0

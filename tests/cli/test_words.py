@@ -41,6 +41,17 @@ def test_a_malformed_queue_is_refused(text: str) -> None:
         words.queues([text], 5)
 
 
+def test_weights_of_queues() -> None:
+    assert words.weights(["mail=3", "default=1"]) == words.weights(["mail=3,default=1"]) == {"mail": 3, "default": 1}
+    assert words.weights([]) is None
+
+
+@pytest.mark.parametrize("text", ["mail", "mail=", "=3", "mail=x", "mail=-1"])
+def test_a_malformed_weight_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="NAME=N"):
+        words.weights([text])
+
+
 def test_an_entity_is_a_name_and_an_id() -> None:
     assert words.entity("order:4:2") == ("order", "4:2")
     assert words.entity(None) is None
