@@ -91,7 +91,7 @@ async def _growth(place: Place, scene: Scene, many: int) -> list[Figure]:
                     name=f"{many:,} {scene}: {call}",
                     value=after[call].total,
                     unit=meter.unit,
-                    most=scene.most(work, many - FEW, meter, GROWTH) + meter.slack,
+                    most=scene.most(call, work, many - FEW, meter, GROWTH) + meter.slack,
                     told={f"beside {FEW}": work.total},
                 )
                 for call, work in before.items()

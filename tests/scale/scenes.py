@@ -37,12 +37,12 @@ class Scene:
 
     name: str
     fill: Fill
-    looks: bool = False
-    """whether a call may look once at each: queues that have something for somebody"""
+    looks: frozenset[str] = frozenset()
+    """the calls that may look once at each of them"""
 
-    def most(self, few: Work, n: int, meter: Meter, growth: float) -> float:
+    def most(self, call: str, few: Work, n: int, meter: Meter, growth: float) -> float:
         """What a call that cost so much beside few may cost beside n more."""
-        return few.total * growth + meter.slack + (meter.look * n if self.looks else 0)
+        return few.total * growth + meter.slack + (meter.look * n if call in self.looks else 0)
 
     def __str__(self) -> str:
         return self.name
@@ -173,20 +173,31 @@ async def schedules_to_come(store: Store, numbers: range) -> None:
         )
 
 
+CLAIMS = frozenset({"claim", "claim of a named queue"})
+# What runs is looked through for lost leases: there are no more than all workers have slots, one worker does it for all,
+# and an index on the expiry would be written by every heartbeat.
+RUNNING = frozenset({"rescue"})
+# Most stores learn how many are kept only by counting them.
+KEPT = frozenset({"prune to a number"})
+# A type that nobody handles any more is passed over job by job, by the index alone; `doctor` names it.
+RETIRED_JOBS = CLAIMS
+# A queue is looked at for what has ended there, or waits there, however little it is.
+QUEUES = frozenset({*CLAIMS, "prune", "age"})
+
 SCENES = (
-    Scene("limit keys with a holder and a waiter", limit_lines),
-    Scene("unique keys with a holder and a waiter", unique_lines),
-    Scene("spent rates with a waiter", spent_rates),
+    Scene("limit keys with a holder and a waiter", limit_lines, RUNNING),
+    Scene("unique keys with a holder and a waiter", unique_lines, RUNNING),
+    Scene("spent rates with a waiter", spent_rates, KEPT),
     Scene("flows that wait", blocked_flows),
-    Scene("empty queues", empty_queues),
-    Scene("finished jobs", finished_jobs),
+    Scene("empty queues", empty_queues, KEPT | {"prune"}),
+    Scene("finished jobs", finished_jobs, KEPT),
     Scene("scheduled jobs", later_jobs),
-    Scene("running jobs", running_jobs),
-    Scene("jobs of a retired type", retired_jobs),
-    Scene("fair keys", fair_jobs),
-    Scene("idempotency keys", idempotency_keys),
-    Scene("queues of a retired type", retired_queues, looks=True),
-    Scene("paused queues", paused_queues, looks=True),
+    Scene("running jobs", running_jobs, RUNNING),
+    Scene("jobs of a retired type", retired_jobs, RETIRED_JOBS),
+    Scene("fair keys", fair_jobs, RETIRED_JOBS),
+    Scene("idempotency keys", idempotency_keys, KEPT),
+    Scene("queues of a retired type", retired_queues, QUEUES),
+    Scene("paused queues", paused_queues, QUEUES),
     Scene("schedules to come", schedules_to_come),
 )
 

@@ -26,6 +26,6 @@ async def test_no_call_costs_more_beside_ten_times_as_many(place: Place, store: 
     more = [
         f"{name}: {few[name]} {meter.unit} beside {FEW}, {work} beside {MANY} {dict(work.parts)}"
         for name, work in many.items()
-        if work.total > scene.most(few[name], MANY - FEW, meter, GROWTH)
+        if work.total > scene.most(name, few[name], MANY - FEW, meter, GROWTH)
     ]
     assert not more, "\n".join(more)

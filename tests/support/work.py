@@ -111,9 +111,10 @@ class PostgresMeter(Meter):
         self._place, self._store, self._db = place, store, db
 
     async def settle(self) -> None:
-        """Vacuum, as a server does by itself."""
+        """Vacuum, as a server does by itself; but never while something is counted, or beside this one."""
         tables = await self._db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", self._place.schema)
         for (table,) in tables:
+            await self._db.execute(f'ALTER TABLE "{self._place.schema}"."{table}" SET (autovacuum_enabled = off)')
             await self._db.execute(f'VACUUM ANALYZE "{self._place.schema}"."{table}"')
 
     async def during(self, call: Callable[[], Awaitable[T]]) -> tuple[Work, T]:
@@ -232,7 +233,9 @@ async def metered(place: Place, store: Store) -> AsyncGenerator[Meter, None]:
     elif isinstance(place, PostgresPlace):
         db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(place.url)
         try:
-            yield PostgresMeter(place, cast("PostgresStore", store), db)
+            meter = PostgresMeter(place, cast("PostgresStore", store), db)
+            await meter.settle()
+            yield meter
         finally:
             await db.close()
     elif isinstance(place, MongoPlace):
