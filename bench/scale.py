@@ -83,9 +83,9 @@ async def _growth(place: Place, scene: Scene, many: int) -> list[Figure]:
     try:
         async with metered(place, store) as meter:
             await scene.fill(store, range(FEW))
-            before = await costs(store, meter)
+            before = await costs(store, meter, scene.lives)
             await scene.fill(store, range(FEW, many))
-            after = await costs(store, meter)
+            after = await costs(store, meter, scene.lives)
             return [
                 Figure(
                     name=f"{many:,} {scene}: {call}",

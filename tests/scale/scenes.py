@@ -39,6 +39,8 @@ class Scene:
     fill: Fill
     looks: frozenset[str] = frozenset()
     """the calls that may look once at each of them"""
+    lives: int = 3
+    """how many plain jobs live beside them: where calls look at each, one is enough"""
 
     def most(self, call: str, few: Work, n: int, meter: Meter, growth: float) -> float:
         """What a call that cost so much beside few may cost beside n more."""
@@ -174,20 +176,22 @@ async def schedules_to_come(store: Store, numbers: range) -> None:
 
 
 CLAIMS = frozenset({"claim", "claim of a named queue"})
-# What runs is looked through for lost leases: there are no more than all workers have slots, one worker does it for all,
-# and an index on the expiry would be written by every heartbeat.
+# What runs is looked through for lost leases: there are no more than all workers have slots, one of them does it for
+# all, and an index on the expiry would be written by every heartbeat.
 RUNNING = frozenset({"rescue"})
 # Most stores learn how many are kept only by counting them.
 KEPT = frozenset({"prune to a number"})
+# Nobody tells that there is room in a rate again: a store may have to look at its line, at a thousand of them at most.
+SPENT = KEPT | {"promote"}
 # A type that nobody handles any more is passed over job by job, by the index alone; `doctor` names it.
 RETIRED_JOBS = CLAIMS
-# A queue is looked at for what has ended there, or waits there, however little it is.
-QUEUES = frozenset({*CLAIMS, "prune", "age"})
+# A queue is looked at for what has ended or waits there, however little it is, and for whether it is paused.
+QUEUES = frozenset({*CLAIMS, "insert", "prune", "age"})
 
 SCENES = (
     Scene("limit keys with a holder and a waiter", limit_lines, RUNNING),
     Scene("unique keys with a holder and a waiter", unique_lines, RUNNING),
-    Scene("spent rates with a waiter", spent_rates, KEPT),
+    Scene("spent rates with a waiter", spent_rates, SPENT),
     Scene("flows that wait", blocked_flows),
     Scene("empty queues", empty_queues, KEPT | {"prune"}),
     Scene("finished jobs", finished_jobs, KEPT),
@@ -196,8 +200,8 @@ SCENES = (
     Scene("jobs of a retired type", retired_jobs, RETIRED_JOBS),
     Scene("fair keys", fair_jobs, RETIRED_JOBS),
     Scene("idempotency keys", idempotency_keys, KEPT),
-    Scene("queues of a retired type", retired_queues, QUEUES),
-    Scene("paused queues", paused_queues, QUEUES),
+    Scene("queues of a retired type", retired_queues, QUEUES, 1),
+    Scene("paused queues", paused_queues, QUEUES, 1),
     Scene("schedules to come", schedules_to_come),
 )
 
@@ -242,9 +246,11 @@ class Life:
         return answer
 
 
-async def costs(store: Store, meter: Meter, lives: int = 3) -> dict[str, Work]:
+async def costs(store: Store, meter: Meter, lives: int) -> dict[str, Work]:
     """What each call costs now: the dearest of several, because a sweep may be made only now and then."""
     await meter.settle()
+    if meter.plans:
+        await Life(store, meter).lead()
     life = Life(store, meter)
     for _ in range(lives):
         await life.lead()

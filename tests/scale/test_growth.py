@@ -20,12 +20,12 @@ GROWTH = 1.5
 async def test_no_call_costs_more_beside_ten_times_as_many(place: Place, store: Store, scene: Scene) -> None:
     async with metered(place, store) as meter:
         await scene.fill(store, range(FEW))
-        few = await costs(store, meter)
+        before = await costs(store, meter, scene.lives)
         await scene.fill(store, range(FEW, MANY))
-        many = await costs(store, meter)
+        after = await costs(store, meter, scene.lives)
     more = [
-        f"{name}: {few[name]} {meter.unit} beside {FEW}, {work} beside {MANY} {dict(work.parts)}"
-        for name, work in many.items()
-        if work.total > scene.most(name, few[name], MANY - FEW, meter, GROWTH)
+        f"{call}: {before[call]} {meter.unit} beside {FEW}, {work} beside {MANY} {dict(work.parts)}"
+        for call, work in after.items()
+        if work.total > scene.most(call, before[call], MANY - FEW, meter, GROWTH)
     ]
     assert not more, "\n".join(more)

@@ -20,6 +20,7 @@ from pymongo import MongoClient
 from redis import Redis
 
 from tests.contract.places import MongoPlace, Place, PostgresPlace, RedisPlace, SqlitePlace
+from tests.support.until import until
 from windlass.stores.contract import Store
 from windlass.stores.postgres.store import PostgresStore
 from windlass.stores.sqlite.engine import Engine
@@ -50,6 +51,8 @@ class Meter(ABC):
     """what two equal calls may differ by for reasons of the server's own: a page split, a plan made, a clock read"""
     look: int
     """what one look at one queue, key or job costs at most"""
+    plans: bool = False
+    """whether the first call of a kind is dearer, because its plan is made with it and kept"""
 
     async def settle(self) -> None:
         """What a server does by itself after many writes, sooner or later, it does now."""
@@ -100,12 +103,16 @@ UNION ALL SELECT 'pages', sum(coalesce(heap_blks_read + heap_blks_hit, 0) + coal
 """
 
 
+_DEAD = "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = $1"
+
+
 class PostgresMeter(Meter):
     """Rows and index entries read, probes of indexes, rows written and pages looked at."""
 
     unit = "reads and writes"
-    slack = 40
+    slack = 100
     look = 10
+    plans = True
 
     def __init__(self, place: PostgresPlace, store: PostgresStore, db: asyncpg.Connection[asyncpg.Record]) -> None:
         self._place, self._store, self._db = place, store, db
@@ -115,7 +122,15 @@ class PostgresMeter(Meter):
         tables = await self._db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", self._place.schema)
         for (table,) in tables:
             await self._db.execute(f'ALTER TABLE "{self._place.schema}"."{table}" SET (autovacuum_enabled = off)')
-            await self._db.execute(f'VACUUM ANALYZE "{self._place.schema}"."{table}"')
+
+        async def clean() -> bool:
+            for (table,) in tables:
+                await self._db.execute(f'VACUUM ANALYZE "{self._place.schema}"."{table}"')
+            await self._db.execute("SELECT pg_stat_force_next_flush()")  # what this cost is not counted later
+            return bool(await self._db.fetchval(_DEAD, self._place.schema) == 0)
+
+        # Something else on this server may look at a state from before, and keep rows from being removed.
+        await until(clean, "dead rows to be gone", within=30)
 
     async def during(self, call: Callable[[], Awaitable[T]]) -> tuple[Work, T]:
         before = await self._read()

@@ -40,7 +40,8 @@ _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside 
 _TRIES = 8  # how often a claim that rivals left with nothing looks again
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WAVES = 200  # how often one claim reads at most
-_QUEUES_READ = 16  # of how many queues one look reads the first jobs
+_QUEUES_READ = 16  # of how many queues the first look of a claim reads the first jobs,
+_MOST_QUEUES_READ = 256  # and its later ones at most: a pipeline has at most a thousand stages
 _WARY = 8  # for how many looks a claim keeps away from where rivals came first
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
@@ -120,24 +121,32 @@ class Claiming:
         if named is not None and len(named) <= _QUEUES_READ:
             heads, rows = await self._ask(want, named, page, skip, told=True)
             return _Read(rows, [name for name in named if name in heads], _share(named, page), None)
+        if one.heads is not None:
+            return await self._read_on(one, one.heads, want, page, skip)
         tries = 0
-        asked = _foremost({name: first for name, first in self._heads.items() if one.may_give(name)})
+        asked = _foremost({name: first for name, first in self._heads.items() if one.may_give(name)}, _QUEUES_READ)
         while True:
             heads, rows = await self._ask(want, asked, page, skip, told=False)
             open_ = {name: first for name, first in heads.items() if one.may_give(name)}
-            self._heads = heads
+            self._heads = one.heads = heads
             behind = [first for name, first in open_.items() if name not in asked]
             before = [open_[name] for name in asked if name in open_]
             tries += 1
             # What was not read may not stand before what was; a queue that has just come to be is asked for.
             read_enough = len(before) >= _QUEUES_READ and min(behind, default=0) >= max(before)
             if not behind or read_enough or tries > _TRIES:
-                if not skip:
-                    one.barren |= {*asked}.difference(row["queue"] for row in rows)
-                return _Read(
-                    rows, [name for name in asked if name in open_], _share(asked, page), min(behind, default=None)
-                )
-            asked = _foremost(open_)
+                return one.learn(asked, open_, rows, _share(asked, page), skip)
+            asked = _foremost(open_, _QUEUES_READ)
+
+    async def _read_on(self, one: _Claim, heads: dict[str, int], want: Want, page: int, skip: int) -> _Read:
+        """The same for a claim that has not enough yet and knows where anything waits: of more queues each time."""
+        open_ = {name: first for name, first in heads.items() if one.may_give(name)}
+        one.width = min(one.width * 4, _MOST_QUEUES_READ)
+        asked = _foremost(open_, one.width)
+        found, rows = await self._ask(want, asked, page, skip, told=True)
+        for name in {*asked} - found.keys():  # paused since
+            del open_[name]
+        return one.learn(asked, open_, rows, _share(asked, page), skip)
 
     async def _ask(
         self, want: Want, names: Sequence[str], page: int, skip: int, *, told: bool
@@ -179,11 +188,11 @@ _HEADS: list[Doc] = [
 ]
 
 
-def _foremost(heads: dict[str, int]) -> list[str]:
-    """The queues that come first, as many as one look reads; of equal ones any."""
-    if len(heads) <= _QUEUES_READ:
+def _foremost(heads: dict[str, int], n: int) -> list[str]:
+    """The queues that come first, at most so many; of equal ones any."""
+    if len(heads) <= n:
         return list(heads)
-    return sorted(heads, key=lambda name: (heads[name], random.random()))[:_QUEUES_READ]
+    return sorted(heads, key=lambda name: (heads[name], random.random()))[:n]
 
 
 def _share(names: Sequence[str], page: int) -> int:
@@ -227,10 +236,20 @@ class _Claim:
         """how many jobs more that turn takes"""
         self.barren: set[str] = set()
         """queues that had nothing for this claim"""
+        self.heads: dict[str, int] | None = None
+        """where anything waited when it looked first: the first priority of each queue that is not paused"""
+        self.width = _QUEUES_READ
         self._in_doubt: dict[str, int] = {}
         self._void_after = _LONG_AGO
         self.plain = True
         """whether what was chosen needs no slot, key or start of a rate"""
+
+    def learn(self, asked: Sequence[str], open_: dict[str, int], rows: list[Doc], share: int, skip: int) -> _Read:
+        """What was read of the queues asked, and that some of them have nothing for it."""
+        if not skip:
+            self.barren |= {*asked}.difference(row["queue"] for row in rows)
+        behind = [first for name, first in open_.items() if name not in asked]
+        return _Read(rows, [name for name in asked if name in open_], share, min(behind, default=None))
 
     @property
     def ids(self) -> set[str]:

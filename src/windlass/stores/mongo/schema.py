@@ -68,6 +68,8 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
         ["next_id", "_id"],
         {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": SPOILED}}},
     ),
+    # Jobs that were asked to stop: their worker looks for its own, however many run.
+    "cancels": (["worker_id"], {"partialFilterExpression": {"cancel_requested_at": {"$exists": True}}}),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
     # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),

@@ -109,7 +109,7 @@ async def age(link: Link, after: timedelta, to: int, n: int) -> int:
     """Raise what has stood so long, one later priority after the other."""
     before = await link.now() - whole(after)
     raised = 0
-    for queue in [row["_id"] for row in await link.collection("queues").find({}, {"_id": 1}).to_list()]:
+    for queue in await link.jobs.distinct("queue", {"status": "queued"}):
         level = await _level(link, queue, to)
         while level is not None and raised < n:
             raised += await _raise(

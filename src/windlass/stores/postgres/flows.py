@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from windlass.stores.postgres.connection import Ask, Link, Rows, Steps
 
-_MOST = 1000  # how many lines one step cancels one behind the other, and one look of `promote` goes through
+_MOST = 1000  # how many lines one step cancels one behind the other
+_SWEPT = 100  # and how many one look of `promote` goes through
 
 # One job alone stands in each of these lines, and is found by its own id: that it waits is said by what blocks it.
 # Asked for one row and not whether there are any, as that might be answered by reading the whole table once.
@@ -123,10 +124,10 @@ class Rounds:
 
     async def look(self, ask: Ask, n: int) -> list[str]:
         """At most `n` lines whose way is free."""
-        rows = await ask(LOOK, self._after, _MOST)
+        rows = await ask(LOOK, self._after, _SWEPT)
         free = [by for by, is_free in rows if is_free]
         if len(free) > n:
             self._after = free[n - 1]
         else:
-            self._after = rows[-1][0] if len(rows) == _MOST else "flow:"
+            self._after = rows[-1][0] if len(rows) == _SWEPT else "flow:"
         return free[:n]

@@ -56,26 +56,25 @@ async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[st
     return Promoted(len(queues), len(unblocked), soonest), queues + unblocked
 
 
-# Each queue's later priorities are found one after the other by the index of what waits, and in each the longest there.
+# The priorities of each queue where anything waits are found one after the other by the index of what waits, and in
+# each that is later the longest there.
 _AGED = "$4::text || ',\"note\":\"priority ' || j.priority || ' to ' || $2::int || '\"}'"
 AGE = f"""
 WITH RECURSIVE {CLOCK}, levels (queue, priority) AS (
-    SELECT q.name, (
-        SELECT min(j.priority) FROM windlass_jobs AS j
-        WHERE j.status = 'queued' AND j.queue = q.name AND j.priority > $2::int
-    ) FROM (SELECT DISTINCT name FROM windlass_queues) AS q
+    (SELECT queue, priority FROM windlass_jobs WHERE status = 'queued' ORDER BY queue, priority LIMIT 1)
     UNION ALL
-    SELECT l.queue, (
-        SELECT min(j.priority) FROM windlass_jobs AS j
-        WHERE j.status = 'queued' AND j.queue = l.queue AND j.priority > l.priority
-    ) FROM levels AS l WHERE l.priority IS NOT NULL
+    SELECT next.queue, next.priority FROM levels AS l CROSS JOIN LATERAL (
+        SELECT j.queue, j.priority FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND (j.queue, j.priority) > (l.queue, l.priority)
+        ORDER BY j.queue, j.priority LIMIT 1
+    ) AS next
 ), old AS MATERIALIZED (
     SELECT first.id FROM levels AS l CROSS JOIN LATERAL (
         SELECT j.id FROM windlass_jobs AS j
         WHERE j.status = 'queued' AND j.queue = l.queue AND j.priority = l.priority
             AND j.run_at <= (SELECT now FROM clock) - $1::interval
         ORDER BY j.run_at, j.id LIMIT $3::int FOR UPDATE SKIP LOCKED
-    ) AS first WHERE l.priority IS NOT NULL LIMIT $3::int
+    ) AS first WHERE l.priority > $2::int LIMIT $3::int
 )
 UPDATE windlass_jobs AS j SET priority = $2::int, updated_at = {AT},
     {append(_AGED)}
