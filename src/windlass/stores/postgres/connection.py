@@ -50,7 +50,9 @@ _PLANS = {
     "jit": "off",
 }
 
-_PATIENT = dict.fromkeys(("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"), "0")
+_PATIENT: dict[str, str] = dict.fromkeys(
+    ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"), "0"
+)
 
 _LOST = (
     pg.ConnectionDoesNotExistError,
