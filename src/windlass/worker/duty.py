@@ -29,6 +29,7 @@ PREFIX = "windlass:duty:"
 """how the names of these locks begin"""
 _LOOK = 0.05  # seconds between two looks for company of one who does not know yet if it has any
 _SHORT = timedelta(seconds=1)
+_PARTING = 2.0  # seconds that one who stops takes for letting go
 _EACH = 1.0  # seconds: after a duty's end, one worker of the fleet asks for it in so long on average
 
 
@@ -74,9 +75,11 @@ class Duty:
         token, self._token = self._token, None
         self._on.clear()
         if token is not None:
-            with suppress(StoreError):
-                await self._store.locks.release(self._name, token)
-                await self._store.notices.publish(Notice(About.DUE, n=1, draw=random.getrandbits(24), hop=1))
+            # With a store that is away the stop must not wait for it: the duty's time is over soon by itself.
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(_PARTING):
+                    await self._store.locks.release(self._name, token)
+                    await self._store.notices.publish(Notice(About.DUE, n=1, draw=random.getrandbits(24), hop=1))
 
     async def _ask(self) -> float:
         """Keep or take the duty; how many seconds until it is to be asked for again."""
