@@ -185,8 +185,9 @@ KEPT = frozenset({"prune to a number"})
 SPENT = KEPT | {"promote"}
 # A type that nobody handles any more is passed over job by job, by the index alone; `doctor` names it.
 RETIRED_JOBS = CLAIMS
-# A queue is looked at for what has ended or waits there, however little it is, and for whether it is paused.
-QUEUES = frozenset({*CLAIMS, "insert", "prune", "age"})
+# A queue is looked at for what has ended or waits there, however little it is, and for whether it is paused; a
+# promotion may look after a hundred of them.
+QUEUES = frozenset({*CLAIMS, "insert", "prune", "age", "promote"})
 
 SCENES = (
     Scene("limit keys with a holder and a waiter", limit_lines, RUNNING),
