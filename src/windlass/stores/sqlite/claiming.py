@@ -191,9 +191,12 @@ class _Line:
         """The rows of one turn, at most its weight of those that are let through; the others are passed over."""
         weight = self._want.weights.get(self.queue, 1) if sharers > 1 else self.allowance
         most = self.allowance - min(weight, self.allowance)
-        while self.allowance > most and self._head(sharers) == level:
+        while self.allowance > most and (self._next < len(self._rows) or self._head(sharers) is not None):
+            row = self._rows[self._next]
+            if row[_PRIORITY] != level:
+                break
             self._next += 1
-            yield self._rows[self._next - 1]
+            yield row
         self._head(sharers)
 
     def _head(self, sharers: int) -> int | None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.sqlite.news import NOTHING, News, queued
+from windlass.stores.sqlite.news import NOTHING, News
 from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
 from windlass.stores.sqlite.turns import FLOOR_OF, Turns
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from windlass.core.draft import Draft, Options
+    from windlass.core.draft import Options
 
 INSERT = """
 INSERT INTO windlass_jobs (
@@ -32,51 +34,56 @@ ON CONFLICT (id) DO NOTHING
 """
 
 
-def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], now: int) -> list[Inserted]:
-    """One verdict per draft, in order."""
-    tails: dict[int, tuple[Any, ...]] = {}
-    for draft in drafts:
-        if id(draft.options) not in tails:
-            tails[id(draft.options)] = _tail(draft.options, now)
-    depths = _room(db, sql, {draft.options.queue for draft in drafts})
-    if not depths and all(_plain(draft) for draft in drafts):
-        _insert_alike(db, sql, drafts, tails, now)
-        return [Created(draft.id) for draft in drafts]
+class Put(NamedTuple):
+    """One verdict per draft, in order, and what others hear of them."""
+
+    verdicts: list[Inserted]
+    news: News
+
+
+def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[Draft], now: int) -> Put:
+    """Write each draft or say why not."""
+    shared = {id(draft.options): draft.options for draft in drafts}
+    tails = {key: _tail(options, now) for key, options in shared.items()}
+    depths = _room(db, sql, {options.queue for options in shared.values()})
     turns = Turns(db, sql)
-    return [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
-
-
-def news_of(drafts: Sequence[Draft], verdicts: Sequence[Inserted], now: int) -> News:
-    """What others hear of these."""
-    if not drafts:
-        return NOTHING
-    first = drafts[0].options
-    if all(draft.options is first for draft in drafts) and _status(first, now) is Status.QUEUED:
-        n = sum(isinstance(verdict, _WRITTEN) for verdict in verdicts)
-        return News(n, first.queue) if n else NOTHING
-    written = [draft for draft, verdict in zip(drafts, verdicts, strict=True) if isinstance(verdict, _WRITTEN)]
-    later = {
-        id(options): _status(options, now) for options in {id(one.options): one.options for one in written}.values()
-    }
-    statuses = [later[id(draft.options)] for draft in written]
-    ready = queued(one.options.queue for one, status in zip(written, statuses, strict=True) if status is Status.QUEUED)
-    return ready.joined(News(due=statuses.count(Status.SCHEDULED), changed=statuses.count(Status.BLOCKED)))
-
-
-_WRITTEN = (Created, Replaced)
-
-
-def _plain(draft: Draft) -> bool:
-    return (
-        draft.unique_queued is None
-        and draft.idempotency_key is None
-        and draft.limit_key is None
-        and draft.unique_running is None
-        and draft.rate_key is None
-        and draft.fair_key is None
-        and draft.next_id is None
-        and draft.options.awaits is None
+    if not depths and _plain(drafts, shared.values()):
+        floors = {key: turns.floor(options, now) for key, options in shared.items()}
+        counts = _insert_alike(db, sql, drafts, tails, floors)
+        return Put([Created(draft.id) for draft in drafts], _news_of(counts, tails))
+    verdicts = [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
+    written = Counter(
+        id(draft.options)
+        for draft, verdict in zip(drafts, verdicts, strict=True)
+        if isinstance(verdict, (Created, Replaced))
     )
+    return Put(verdicts, _news_of(written, tails))
+
+
+_QUEUE, _STATUS = 0, 1  # where a tail has them
+
+
+def _news_of(counts: Mapping[int, int], tails: Mapping[int, tuple[Any, ...]]) -> News:
+    """What others hear of so many jobs with each tail."""
+    news = NOTHING
+    for key, n in counts.items():
+        match tails[key][_STATUS]:
+            case Status.QUEUED:
+                news = news.joined(News(n, tails[key][_QUEUE]))
+            case Status.SCHEDULED:
+                news = news.joined(News(due=n))
+            case _:
+                news = news.joined(News(changed=n))
+    return news
+
+
+_KEYS = Draft._fields.index("options") + 1  # from here on a draft has its keys and what comes after it
+_NO_KEYS = (None,) * (len(Draft._fields) - _KEYS)
+
+
+def _plain(drafts: Sequence[Draft], shared: Iterable[Options]) -> bool:
+    # A draft is compared as the tuple it is: this is asked for every job.
+    return all(options.awaits is None for options in shared) and all(draft[_KEYS:] == _NO_KEYS for draft in drafts)
 
 
 # Ids and payloads as the members of one JSON object, everything else bound once: one step for the whole batch.
@@ -98,17 +105,27 @@ def _insert_alike(
     db: sqlite3.Connection,
     sql: Callable[[str], str],
     drafts: Sequence[Draft],
-    tails: dict[int, tuple[Any, ...]],
-    now: int,
-) -> None:
-    alike: dict[tuple[str, int], dict[str, str]] = {}
-    for draft in drafts:
-        alike.setdefault((draft.type, id(draft.options)), {})[draft.id] = draft.payload_json
-    turns = Turns(db, sql)
-    floors = {id(one): turns.floor(one, now) for one in {id(one.options): one.options for one in drafts}.values()}
-    for (type_, options), members in alike.items():
+    tails: Mapping[int, tuple[Any, ...]],
+    floors: Mapping[int, int | None],
+) -> Counter[int]:
+    """Write plain drafts and say how many there were with each tail."""
+    counts: Counter[int] = Counter()
+    for (type_, key), members in _alike(drafts).items():
         told = json.dumps(members, ensure_ascii=False)
-        db.execute(sql(INSERT_ALIKE), (type_, *tails[options][:_PLAIN], floors[options], told))
+        db.execute(sql(INSERT_ALIKE), (type_, *tails[key][:_PLAIN], floors[key], told))
+        counts[key] += len(members)
+    return counts
+
+
+def _alike(drafts: Sequence[Draft]) -> dict[tuple[str, int], dict[str, str]]:
+    """Ids and payloads by type and options."""
+    kinds = {(draft.type, id(draft.options)) for draft in drafts}
+    if len(kinds) == 1:  # as nearly always, and told apart because it is several times as fast
+        return {kinds.pop(): {draft.id: draft.payload_json for draft in drafts}}
+    alike: dict[tuple[str, int], dict[str, str]] = {kind: {} for kind in kinds}
+    for draft in drafts:
+        alike[draft.type, id(draft.options)][draft.id] = draft.payload_json
+    return alike
 
 
 KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"

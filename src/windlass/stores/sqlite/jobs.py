@@ -81,18 +81,15 @@ class SqliteJobs:
             return self.insert_now(drafts, tx)
         if not drafts:
             return []
-        return await self._engine.write(
-            lambda db, now: inserting.insert(db, self._sql, drafts, now),
-            tell=lambda verdicts, now: inserting.news_of(drafts, verdicts, now),
+        put = await self._engine.write(
+            lambda db, now: inserting.insert(db, self._sql, drafts, now), tell=lambda put, _: put.news
         )
+        return put.verdicts
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         """Write inside the caller's own transaction on the same file, on the caller's thread."""
-        return self._join(
-            tx,
-            lambda db, now: inserting.insert(db, self._sql, drafts, now),
-            lambda verdicts, now: inserting.news_of(drafts, verdicts, now),
-        )
+        put = self._join(tx, lambda db, now: inserting.insert(db, self._sql, drafts, now), lambda put, _: put.news)
+        return put.verdicts
 
     async def complete(self, transition: Transition, tx: object) -> Verdict:
         """Write one transition inside the caller's own transaction on the same file."""

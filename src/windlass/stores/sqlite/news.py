@@ -107,16 +107,19 @@ FAR = 86_400_000
 _TOLD = "told, claimable, queue, since, hop, due, changed, anything"
 READ = f"SELECT {_TOLD} FROM windlass_news"  # noqa: S608  # a constant
 CLOCK = "SELECT clock FROM windlass_news"
+_CLOCK = f"clock = CASE WHEN clock > :now + {FAR} THEN :now ELSE max(clock, :now) END"
+# Where no jobs were queued: ends, above all.
+RECORD_CHANGES = f"""
+UPDATE windlass_news SET {_CLOCK}, due = due + :due, changed = changed + :changed, anything = anything + :anything
+RETURNING {_TOLD}
+"""  # noqa: S608  # constants
 # Two tellings of several queues are never the same queue: nothing is known of either.
 RECORD = f"""
-UPDATE windlass_news SET clock = CASE WHEN clock > :now + {FAR} THEN :now ELSE max(clock, :now) END,
-    told = told + (:claimable > 0), claimable = claimable + :claimable,
-    since = CASE WHEN :claimable = 0 OR queue = :queue THEN since ELSE told + 1 END,
-    queue = CASE WHEN :claimable = 0 THEN queue ELSE :queue END,
-    hop = CASE WHEN :claimable = 0 THEN hop ELSE :hop END,
+UPDATE windlass_news SET {_CLOCK}, told = told + 1, claimable = claimable + :claimable,
+    since = CASE WHEN queue = :queue THEN since ELSE told + 1 END, queue = :queue, hop = :hop,
     due = due + :due, changed = changed + :changed, anything = anything + :anything
 RETURNING {_TOLD}
-"""  # noqa: S608  # a constant
+"""  # noqa: S608  # constants
 
 
 def read(db: sqlite3.Connection, sql: Callable[[str], str]) -> Told:
@@ -127,4 +130,4 @@ def read(db: sqlite3.Connection, sql: Callable[[str], str]) -> Told:
 def record(db: sqlite3.Connection, sql: Callable[[str], str], news: News, now: int) -> Told:
     """Write down the news in the transaction that made them, and the clock."""
     values: dict[str, Any] = {"now": now, **news._asdict()}
-    return Told(*db.execute(sql(RECORD), values).fetchone())
+    return Told(*db.execute(sql(RECORD if news.claimable else RECORD_CHANGES), values).fetchone())

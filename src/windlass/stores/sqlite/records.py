@@ -24,7 +24,9 @@ COLUMNS = (
     " idempotency_key, limit_key, limit_n, blocked_by, schedule, tick, parent_id, replay_of, correlation_id, user_id,"
     " entity_name, entity_id, tags, metadata, trace, rate_key, rate_n, rate_ms, fair_key, next_id, awaits, takes"
 )
-"""In the order `job_of` reads them."""
+"""In the order of a job's own fields."""
+_WIDTH = len(Job._fields)
+_INSTANTS = (14, 15, 18, 19, 23, 34)  # of the columns those that hold one, or nothing
 
 # One line appended to a job's history inside an UPDATE. The three parameters are the instant, what happened with the
 # status it led to, and the rest of the object: all JSON that `line_parts` wrote.
@@ -62,60 +64,25 @@ def as_duration_ms(value: timedelta) -> int:
 
 
 def job_of(row: Sequence[Any]) -> Job:
-    """The job of a row selected as COLUMNS; positions and not names, because this runs for every job there is."""
-    return Job(
-        row[0],
-        row[1],
-        row[2],
-        row[3],
-        STATUSES[row[4]],
-        row[5],
-        instant(row[6]),
-        row[7],
-        row[8],
-        row[9],
-        row[10],
-        None if row[11] is None else duration(row[11]),
-        instant(row[12]),
-        instant(row[13]),
-        maybe_instant(row[14]),
-        maybe_instant(row[15]),
-        row[16],
-        row[17],
-        maybe_instant(row[18]),
-        maybe_instant(row[19]),
-        row[20],
-        None if row[21] is None else Error(**json.loads(row[21])),
-        None if row[22] is None else Progress(**json.loads(row[22])),
-        maybe_instant(row[23]),
-        row[24],
-        row[25],
-        row[26],
-        row[27],
-        row[28],
-        row[29],
-        row[30],
-        row[31],
-        row[32],
-        row[33],
-        maybe_instant(row[34]),
-        row[35],
-        row[36],
-        row[37],
-        row[38],
-        row[39],
-        row[40],
-        () if row[41] is None else tuple(json.loads(row[41])),
-        row[42],
-        row[43],
-        row[44],
-        row[45],
-        row[46],
-        row[47],
-        row[48],
-        row[49],
-        row[50],
-    )
+    """The job of a row selected as COLUMNS, which has more behind them or not.
+
+    Positions and not names, and only what differs from its column is touched, because this runs for every job there is.
+    """
+    job = list(row)
+    del job[_WIDTH:]
+    job[4] = STATUSES[job[4]]
+    job[6], job[12], job[13] = instant(job[6]), instant(job[12]), instant(job[13])
+    for at in _INSTANTS:
+        if job[at] is not None:
+            job[at] = instant(job[at])
+    if job[11] is not None:
+        job[11] = duration(job[11])
+    if job[21] is not None:
+        job[21] = Error(**json.loads(job[21]))
+    if job[22] is not None:
+        job[22] = Progress(**json.loads(job[22]))
+    job[41] = () if job[41] is None else tuple(json.loads(job[41]))
+    return Job._make(job)
 
 
 def error_json(error: Error | None) -> str | None:

@@ -146,7 +146,7 @@ class SqliteSchedules:
         known = db.execute(self._sql(TICK_JOB), (one.name, as_ms(one.expected))).fetchone()
         if known is not None:
             return Fired.SKIPPED, known[0]  # fired before the schedule was removed and put again
-        made = insert(db, self._sql, [one.draft], now)[0]
+        [made] = insert(db, self._sql, [one.draft], now).verdicts
         return (Fired.FIRED, made.id) if isinstance(made, Created) else (Fired.SKIPPED, None)
 
 
