@@ -193,7 +193,12 @@ class Worker:
         wake = self._claiming.wake.set
         self._promoting = Promoting(store, hub, poll, wake)
         self._rescuing = Rescuing(
-            store, hub, config.rescue.total_seconds(), wake, lambda: self._leasing.outage.over(time.monotonic())
+            store,
+            hub,
+            config.rescue.total_seconds(),
+            wake,
+            lambda: self._leasing.outage.over(time.monotonic()),
+            config.lease.total_seconds() / 2,
         )
         self._scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self._pruning = Pruning(store, hub, config.retention)

@@ -21,10 +21,16 @@ class Rescuing:
     """The loop that looks for expired leases, unless the living could not extend theirs a moment ago."""
 
     def __init__(
-        self, store: Store, hub: Hub, interval: float, rescued: Callable[[], None], fair: Callable[[], bool]
+        self,
+        store: Store,
+        hub: Hub,
+        interval: float,
+        rescued: Callable[[], None],
+        fair: Callable[[], bool],
+        within: float = 10.0,
     ) -> None:
         self._store, self._hub, self._interval, self._rescued = store, hub, interval, rescued
-        self._fair = fair
+        self._fair, self._within = fair, within
         self._steady = Steady(hub, "rescue")
 
     async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
@@ -38,12 +44,17 @@ class Rescuing:
     async def once(self) -> None:
         """Rescue everything that has expired by now."""
         while True:
-            rescued = await self._steady.attempt(lambda: self._store.jobs.rescue(AT_ONCE))
+            rescued = await self._steady.attempt(self._rescue)
             if rescued:
                 self._rescued()
                 self._tell(rescued)
             if rescued is None or len(rescued) < AT_ONCE:
                 return
+
+    async def _rescue(self) -> Sequence[Rescued]:
+        # Asked for before the store went away it must not be carried out when that is back, before the living are.
+        async with asyncio.timeout(self._within):
+            return await self._store.jobs.rescue(AT_ONCE)
 
     def _tell(self, rescued: Sequence[Rescued]) -> None:
         for job in rescued:
