@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import random
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
@@ -52,18 +52,17 @@ def claimable(queues: Sequence[str]) -> list[Notice]:
     return [Notice.claimable(len(queues), names.pop() if len(names) == 1 else None)] if queues else []
 
 
-def of_drafts(drafts: Iterable[Draft]) -> list[Notice]:
+def of_drafts(drafts: Sequence[Draft]) -> list[Notice]:
     """What tells of these, inserted."""
+    counts = Counter(id(draft.options) for draft in drafts)  # most share theirs
+    options = {id(draft.options): draft.options for draft in drafts}
     queued: list[str] = []
     due, now = False, datetime.now(UTC)
-    for draft in drafts:
-        options = draft.options
-        if options.awaits is not None:
-            continue
-        later = bool(options.delay) or (options.run_at is not None and options.run_at > now - _CLOCKS)
-        due = due or later
-        if not options.delay and (options.run_at is None or options.run_at < now + _CLOCKS):
-            queued.append(options.queue)
+    for key, shared in options.items():
+        if shared.awaits is None:
+            due = due or bool(shared.delay) or (shared.run_at is not None and shared.run_at > now - _CLOCKS)
+            if not shared.delay and (shared.run_at is None or shared.run_at < now + _CLOCKS):
+                queued += [shared.queue] * counts[key]
     return [*claimable(queued), *([DUE] if due else ())]
 
 
