@@ -95,7 +95,7 @@ ROWS = {
             expect="lost 0; begun again within lease + rescue + poll",
             run=planned("kill", Plan(jobs=24, workers=3), LONG),
             controls={
-                "rescue_from_snapshot": ("dup_in_lease", "late_accepted"),
+                "rescue_from_snapshot": ("dup_in_lease", "late_accepted", "I1"),
                 "notify_only": ("unfinished",),
                 "look_then_insert": ("I6",),
                 "count_then_claim": ("I7",),
@@ -171,7 +171,6 @@ ROWS = {
             expect="no job run twice under a valid lease",
             run=planned("block", Plan(jobs=8, pace=Pace(lease=0.8)), replace(LONG, jobs=100, pace=Pace(lease=0.8))),
             controls={"client_clock": ("dup_in_lease",)},
-            control_stores=SERVERS,  # a rescue on SQLite lets extensions go first, and so mends what this one does
         ),
         Row(
             number="M18",
