@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,6 +59,8 @@ class Taken(NamedTuple):
 
     rows: list[Row]
     more: bool
+    seconds: float = 0.0
+    """what it took to look for them, while the file was locked"""
 
     def leases(self) -> dict[str, int]:
         """Their ids and tokens."""
@@ -68,9 +71,15 @@ class Taken(NamedTuple):
         return Claimed(map(job_of, self.rows), more=self.more)
 
 
-def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> Taken:
-    """At most `want.n` jobs: first by priority, the queues of one priority by turns, inside a queue by time and id."""
-    lines: list[_Line] = _lines(db, sql, want)
+def claim(
+    db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int, heads: Mapping[str, Place | None]
+) -> Taken:
+    """At most `want.n` jobs: first by priority, the queues of one priority by turns, inside a queue by time and id.
+
+    Queues whose heads were looked for before are not looked at ahead of them.
+    """
+    reader = _Reader(db, sql, want)
+    lines: list[_Line] = _lines(db, sql, want, reader, heads)
     taken: list[Row] = []
     gate = _Gate(db, sql, now)
     while lines and len(taken) < want.n and not gate.full:
@@ -80,7 +89,7 @@ def claim(db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: in
     gate.close()
     if taken:
         _lease(db, sql, want, now, taken)
-    return Taken(taken, more=gate.full and len(taken) < want.n)
+    return Taken(taken, more=gate.full and len(taken) < want.n, seconds=reader.seconds)
 
 
 def _take_turns(lines: list[_Line], want: Want, gate: _Gate, taken: list[Row]) -> None:
@@ -127,25 +136,34 @@ WHERE NOT EXISTS (SELECT 1 FROM windlass_queues WHERE name = value AND paused_at
 """
 
 
-def _lines(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> list[_Line]:
-    types = json.dumps(sorted(want.types))
-    if want.queues is None:
-        heads = db.execute(sql(WAITING)).fetchone()[0]
-        allowances: Mapping[str, int] = {}
-    else:
-        allowances = {queue: n for queue, n in want.queues.items() if n > 0}
-        heads = db.execute(sql(WAITING_OF), (json.dumps(list(allowances)),)).fetchone()[0]
-    ask = _reader(db, sql, types)
+def _lines(
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    want: Want,
+    reader: _Reader,
+    heads: Mapping[str, Place | None],
+) -> list[_Line]:
     return [
-        _Line(ask, queue, level, allowances.get(queue, want.n), want)
-        for queue, level in _heads(heads)
-        if level is not None
+        _Line(reader, queue, level, n, want, head)
+        for queue, level, n in _waiting(db, sql, want)
+        if (head := heads.get(queue, _FIRST)) is not None
     ]
 
 
-def _heads(text: str) -> list[tuple[str, int | None]]:
-    heads: list[tuple[str, int | None]] = json.loads(text)
-    return heads
+def _waiting(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> list[tuple[str, int, int]]:
+    """Queues that have something, with the first priority there and how many may be taken."""
+    if want.queues is None:
+        text = db.execute(sql(WAITING)).fetchone()[0]
+        allowances: Mapping[str, int] = {}
+    else:
+        allowances = {queue: n for queue, n in want.queues.items() if n > 0}
+        text = db.execute(sql(WAITING_OF), (json.dumps(list(allowances)),)).fetchone()[0]
+    return [(queue, level, allowances.get(queue, want.n)) for queue, level in _levels(text) if level is not None]
+
+
+def _levels(text: str) -> list[tuple[str, int | None]]:
+    levels: list[tuple[str, int | None]] = json.loads(text)
+    return levels
 
 
 # All rows come as one JSON text: sqlite3 gives up the interpreter lock at every row it steps to, and has to wait for it
@@ -160,21 +178,32 @@ SELECT json_group_array(json_array({COLUMNS}, seq)) FROM (
 """  # noqa: S608  # COLUMNS is a constant
 
 
-def _reader(db: sqlite3.Connection, sql: Callable[[str], str], types: str) -> Ask:
-    def ask(queue: str, after: Place, n: int) -> list[Row]:
-        rows: list[Row] = json.loads(db.execute(sql(CANDIDATES), (queue, *after, types, n)).fetchone()[0])
+class _Reader:
+    """Reads what waits, and knows what that took."""
+
+    def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> None:
+        self._db, self._statement, self._types = db, sql(CANDIDATES), _types(want)
+        self.seconds = 0.0
+
+    def __call__(self, queue: str, after: Place, n: int) -> list[Row]:
+        began = time.thread_time()
+        text = self._db.execute(self._statement, (queue, *after, self._types, n)).fetchone()[0]
+        self.seconds += time.thread_time() - began
+        rows: list[Row] = json.loads(text)
         return rows
 
-    return ask
+
+def _types(want: Want) -> str:
+    return json.dumps(sorted(want.types))
 
 
 class _Line:
     """What waits in one queue, in order, read when its turn has come and in batches that grow."""
 
-    __slots__ = ("_ask", "_at_once", "_ended", "_next", "_rows", "_want", "allowance", "level", "queue")
+    __slots__ = ("_ask", "_at_once", "_ended", "_head_at", "_next", "_rows", "_want", "allowance", "level", "queue")
 
-    def __init__(self, ask: Ask, queue: str, level: int, allowance: int, want: Want) -> None:
-        self._ask, self.queue, self._want = ask, queue, want
+    def __init__(self, ask: Ask, queue: str, level: int, allowance: int, want: Want, head: Place) -> None:
+        self._ask, self.queue, self._want, self._head_at = ask, queue, want, head
         self._rows: list[Row] = []
         self._next = self._at_once = 0
         self._ended = False
@@ -211,7 +240,7 @@ class _Line:
     def _read(self, sharers: int) -> None:
         share = max(-(-self._want.n // sharers), self._want.weights.get(self.queue, 1))
         self._at_once = min(max(share, 2 * self._at_once), _MOST_READ)
-        after = _ORDER(self._rows[-1]) if self._rows else _FIRST
+        after = _ORDER(self._rows[-1]) if self._rows else self._head_at
         self._rows, self._next = self._ask(self.queue, after, self._at_once), 0
         self._ended = len(self._rows) < self._at_once
 
@@ -330,13 +359,23 @@ def hand_over(
     return Taken(rows, more=True)
 
 
-ANY = """
-SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_claim
-WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?)) LIMIT 1
+# By its index in order. What stands there with it at the same instant is still before the id.
+HEAD = """
+SELECT priority, run_at FROM windlass_jobs INDEXED BY windlass_jobs_claim
+WHERE status = 'queued' AND queue = ? AND type IN (SELECT value FROM json_each(?)) ORDER BY priority, run_at, id LIMIT 1
 """
+
+
+def find_heads(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> dict[str, Place | None]:
+    """Where the first job that is wanted stands in each queue that has something. Only reads."""
+    types, heads = _types(want), dict[str, "Place | None"]()
+    for queue, _level, _n in _waiting(db, sql, want):
+        head = db.execute(sql(HEAD), (queue, types)).fetchone()
+        heads[queue] = None if head is None else (*head, "")
+    return heads
 
 
 def anything(db: sqlite3.Connection, sql: Callable[[str], str], want: Want) -> bool:
     """Whether a claim would find something. Only reads, so an idle worker never takes the write lock."""
-    types = json.dumps(sorted(want.types))
-    return any(db.execute(sql(ANY), (line.queue, types)).fetchone() for line in _lines(db, sql, want))
+    types = _types(want)
+    return any(db.execute(sql(HEAD), (queue, types)).fetchone() for queue, _level, _n in _waiting(db, sql, want))

@@ -12,11 +12,12 @@ from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
 from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking
 from windlass.stores.sqlite.engine import translated
+from windlass.stores.sqlite.heads import NOWHERE, Heads
 from windlass.stores.sqlite.news import CHANGED, NOTHING, News, record
 from windlass.stores.sqlite.records import as_duration_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from datetime import timedelta
 
     from windlass.core.draft import Draft
@@ -51,15 +52,25 @@ class _Attempt:
         """ids and tokens of what it leased, and of what was in doubt before"""
         self.left: dict[str, int] = {}
         """what stays in doubt when it has answered: more than was asked for now"""
+        self.seconds = 0.0
+        """how long it looked for jobs"""
 
-    def take(self, db: sqlite3.Connection, sql: Callable[[str], str], want: Want, now: int) -> claiming.Taken:
+    def take(
+        self,
+        db: sqlite3.Connection,
+        sql: Callable[[str], str],
+        want: Want,
+        now: int,
+        heads: Mapping[str, claiming.Place | None],
+    ) -> claiming.Taken:
         """What an earlier attempt leased and nobody has heard of; else jobs that wait. Run by the writer."""
         doubtful = self._before.leases if self._before is not None else {}
         handed = dict(islice(doubtful.items(), want.n))
         self.left = {job_id: token for job_id, token in doubtful.items() if job_id not in handed}
         taken = claiming.hand_over(db, sql, want, handed, now) if handed else claiming.Taken([], more=False)
         if not taken.rows and not self.given_up:
-            taken = claiming.claim(db, sql, want, now)
+            taken = claiming.claim(db, sql, want, now, heads)
+            self.seconds = taken.seconds
         self.leases = {**doubtful, **taken.leases()}
         return taken
 
@@ -72,6 +83,7 @@ class SqliteJobs:
         self._sql = engine.sql
         self._idle = False
         self._doubts: dict[str, _Attempt] = {}
+        self._heads = Heads(engine)
         self._rounds = pruning.Rounds()
         self._sweep = unblocking.Sweep()
 
@@ -163,10 +175,11 @@ class SqliteJobs:
             and not await self._engine.read(lambda db, _: claiming.anything(db, self._sql, want))
         ):
             return Claimed()
+        heads = NOWHERE if doubt else await self._heads.find(want)
         attempt = _Attempt(doubt)
         try:
             claimed = await self._engine.write_then(
-                lambda db, now: attempt.take(db, self._sql, want, now), claiming.Taken.jobs
+                lambda db, now: attempt.take(db, self._sql, want, now, heads.places), claiming.Taken.jobs
             )
         except BaseException:
             attempt.given_up = True
@@ -175,6 +188,10 @@ class SqliteJobs:
         if attempt.left:
             attempt.leases = attempt.left
             self._doubts[want.worker_id] = attempt
+        self._heads.learn(attempt.seconds)
+        if len(claimed) < want.n and heads.old:
+            self._heads.forget()  # that there is no more is only said after a look at all of them
+            claimed.more = True
         self._idle = not claimed and not claimed.more
         return claimed
 
