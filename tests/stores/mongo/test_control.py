@@ -177,14 +177,37 @@ async def test_many_groups_are_asked_about_together_however_large(store: Store, 
     assert await status(store, groups[0][0]) is Status.CANCELLED
 
 
+OF_THIS_VERSION = ("ready", "front", "later", "ended", "frees", "cancels")
+
+
 async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Store, database: Base) -> None:
     [id_] = await put(store, draft())
-    for name in ("front", "ready", "later", "ended", "fair", "frees", "called", "awaited", "spoiled", "next"):
+    for name in (*OF_THIS_VERSION, "fair", "called", "awaited", "spoiled", "next"):
         database["windlass_jobs"].drop_index(name)
     database.drop_collection("windlass_rates")
     database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
     assert await store.schema.pending() == ["0002_control", "0003_scale"]
     assert await store.schema.migrate() == ["0002_control", "0003_scale"]
+    assert await store.schema.verify() == []
+    assert (await take(store)).id == id_
+
+
+async def test_workers_of_the_version_before_find_their_indexes_while_a_new_one_is_rolled_out(
+    store: Store, database: Base
+) -> None:
+    jobs = database["windlass_jobs"]
+    [id_] = await put(store, draft())
+    for name in OF_THIS_VERSION:
+        jobs.drop_index(name)
+    jobs.create_index(
+        [(key, 1) for key in ("queue", "priority", "run_at", "_id", "type")],
+        name="claim",
+        partialFilterExpression={"status": "queued"},
+    )
+    database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
+    assert await store.schema.migrate() == ["0003_scale"]
+    listing: list[dict[str, Any]] = [{"$match": {"status": "queued", "queue": "default"}}, {"$project": {"_id": 1}}]
+    assert list(jobs.aggregate(listing, hint="claim")) == [{"_id": id_}]
     assert await store.schema.verify() == []
     assert (await take(store)).id == id_
 

@@ -19,8 +19,10 @@ from tests.support.drafts import draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, new_home
 from tests.support.servers import listens, program, start_mongo
 from tests.support.until import until
-from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
+from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused, ValueRefused
+from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
+from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store, Verdict
 from windlass.stores.mongo.claiming import Claiming
@@ -208,6 +210,16 @@ async def test_an_end_that_was_written_but_not_known_to_be_durable_is_asked_for_
     assert (await get(store, id_)).status is Status.SUCCEEDED
     assert await settle(store, job) is Verdict.APPLIED
     await store.close()
+
+
+@pytest.mark.parametrize("result", ['"\ud800"', f'"{"x" * 17_000_000}"'], ids=["no text", "too large"])
+async def test_a_result_that_cannot_be_kept_is_refused_as_such(store: Store, result: str) -> None:
+    [id_] = await put(store)
+    job = await take(store)
+    with pytest.raises(ValueRefused, match="cannot keep a value"):
+        await store.jobs.apply([decide(job, Succeeded(result))])
+    assert (await get(store, id_)).status is Status.PROCESSING
+    assert await settle(store, job) is Verdict.APPLIED
 
 
 async def test_a_job_that_the_server_shows_twice_is_claimed_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

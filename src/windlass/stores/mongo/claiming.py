@@ -25,7 +25,7 @@ from windlass.stores.contract import Claimed
 from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, beside, in_parts
 from windlass.stores.mongo.doubts import Doubt, Doubts
 from windlass.stores.mongo.rates import Rates
-from windlass.stores.mongo.records import change, in_utc, job_of, latest, line, marked, waited, whole
+from windlass.stores.mongo.records import as_pipeline, change, in_utc, job_of, latest, line, marked, waited, whole
 from windlass.stores.mongo.unblocking import unblock
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ _WAVES = 200  # how often one claim reads at most
 _QUEUES_READ = 16  # of how many queues the first look of a claim reads the first jobs,
 _MOST_QUEUES_READ = 256  # and its later ones at most: a pipeline has at most a thousand stages
 _WARY = 8  # for how many looks a claim keeps away from where rivals came first
+_ALL_SLOTS = 256  # of a larger limit not all slots are looked at
+_SLOTS_EACH = 8  # but so many for each job that wants one
+_LARGE_LIMITS = 8  # of how many limits at once
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -224,6 +227,9 @@ class _Claim:
         self.taken: list[Job] = []
         self._used: dict[str, int] = defaultdict(int)
         self._slots: dict[str, set[int]] = {}
+        """of each limit: those that are taken, all of them"""
+        self._free: dict[str, list[int]] = {}
+        """of each large limit: some that are free, in any order and as many as may be wanted"""
         self._held: set[str] = set()
         self._rates = Rates(link)
         self._blocks: dict[str, list[Doc]] = {}
@@ -248,6 +254,8 @@ class _Claim:
         """What was read of the queues asked, and that some of them have nothing for it."""
         if not skip:
             self.barren |= {*asked}.difference(row["queue"] for row in rows)
+            if self.heads is not None:  # what it took was before these
+                self.heads |= {row["queue"]: row["priority"] for row in reversed(rows) if row["queue"] in self.heads}
         behind = [first for name, first in open_.items() if name not in asked]
         return _Read(rows, [name for name in asked if name in open_], share, min(behind, default=None))
 
@@ -297,19 +305,51 @@ class _Claim:
     async def _look_at_gates(self, rows: list[Doc]) -> None:
         """Which slots and running keys of these jobs are taken now, and what of their rates is spent."""
         await self._rates.look(rows)
-        limits = {row["limit_key"] for row in rows if "limit_key" in row}
         keys = {row["unique_running"] for row in rows if "unique_running" in row and _takes_key(row)}
-        self._slots = {key: set() for key in limits}
+        self._slots, self._free = {}, {}
+        limits: dict[str, list[int]] = defaultdict(list)
+        for row in rows:
+            if "limit_key" in row:
+                limits[row["limit_key"]].append(row.get("limit_n") or 1)
         if limits:
+            await self._look_at_limits(limits)
+        if keys:
+            held = self._link.jobs.find({"unique_key": {"$in": sorted(keys)}}, {"_id": 0, "unique_key": 1})
+            self._held.update([doc["unique_key"] for doc in await held.to_list()])
+
+    async def _look_at_limits(self, limits: dict[str, list[int]]) -> None:
+        """Which slots are taken; of limits with many, which of some are free, so that a look reads only these."""
+        large = {key: of[0] for key, of in limits.items() if _is_large(of)}
+        await self._look_at_some({key: (large[key], len(limits[key])) for key in [*large][:_LARGE_LIMITS]})
+        rest = sorted(limits.keys() - self._free.keys())
+        self._slots = {key: set() for key in rest}
+        if rest:
             stages: list[Doc] = [
-                {"$match": {"limit_key": {"$in": sorted(limits)}, "slot": {"$gte": 0}}},
+                {"$match": {"limit_key": {"$in": rest}, "slot": {"$gte": 0}}},
                 {"$group": {"_id": "$limit_key", "slots": {"$push": "$slot"}}},
             ]
             for taken in await (await self._link.jobs.aggregate(stages, hint="slots")).to_list():
                 self._slots[taken["_id"]].update(taken["slots"])
-        if keys:
-            held = self._link.jobs.find({"unique_key": {"$in": sorted(keys)}}, {"_id": 0, "unique_key": 1})
-            self._held.update([doc["unique_key"] for doc in await held.to_list()])
+
+    async def _look_at_some(self, large: dict[str, tuple[int, int]]) -> None:
+        """Find free slots of these limits, for as many jobs as each is told with; where they are few, none."""
+        windows: dict[str, range] = {}
+        for key, (limit, n) in large.items():
+            start = random.randrange(limit - n * _SLOTS_EACH)
+            windows[key] = range(start, start + n * _SLOTS_EACH)
+        looks = [look for key, (limit, _) in large.items() for look in _slots_of(key, windows[key], limit)]
+        if not looks:
+            return
+        others = [{"$unionWith": {"coll": self._link.name("jobs"), "pipeline": look}} for look in looks[1:]]
+        taken: dict[str, set[int]] = defaultdict(set)
+        for row in await (await self._link.jobs.aggregate([*looks[0], *others], batchSize=10_000)).to_list():
+            taken[row["limit_key"]].add(row["slot"])
+        for key, (limit, n) in large.items():
+            free = [slot for slot in windows[key] if slot not in taken[key]]
+            # One beyond the limit is of a time when it was larger, and counts as well: then all must be counted.
+            if len(free) >= n and max(taken[key], default=0) < limit:
+                random.shuffle(free)  # rivals who look at the same ones rarely choose the same
+                self._free[key] = free
 
     def _walk(self, lines: dict[str, deque[Doc]], unread: set[str], others: int | None, now: datetime) -> bool:
         while self.room > 0 and self.blocked < _MOST_BLOCKED:
@@ -356,16 +396,14 @@ class _Claim:
         """What stands in this job's way; if nothing does, its slot, key and start are counted as taken from now on."""
         limit_key, running = doc.get("limit_key"), doc.get("unique_running")
         slots, limit = self._slots.get(limit_key or "", set()), doc.get("limit_n") or 1
-        if limit_key is not None and len(slots) >= limit:
+        if limit_key is not None and limit_key not in self._free and len(slots) >= limit:
             return f"limit:{limit_key}"
         if running is not None and running != doc.get("unique_key") and running in self._held:
             return f"unique:{running}"
         if "rate_key" in doc and not self._rates.lets_through(doc, now):
             return f"rate:{doc['rate_key']}"
         if limit_key is not None:
-            # Any that is free: rivals who all began with the first would meet there.
-            start = random.randrange(limit)
-            doc["slot"] = next(n % limit for n in range(start, start + limit) if n % limit not in slots)
+            doc["slot"] = self._free[limit_key].pop() if limit_key in self._free else _any_free(slots, limit)
             slots.add(doc["slot"])
         if running is not None:
             self._held.add(running)
@@ -399,11 +437,13 @@ class _Claim:
         self.room += 1
 
     async def _take_part(self, picked: Sequence[Doc], now: datetime) -> int:
-        alike: dict[tuple[int, int, bool, bool, int | None], list[Doc]] = defaultdict(list)
+        alike: dict[tuple[Any, ...], list[Doc]] = defaultdict(list)
         for doc in picked:
-            # One that takes a slot or key of its own can fail by itself, so it is an update by itself.
-            apart = len(alike) if _takes_key(doc) else None
-            alike[doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc, apart].append(doc)
+            # One that takes a slot or key of its own can be refused by itself, so it is an update by itself; but where
+            # a limit has many slots that hardly ever happens.
+            apart = len(alike) if _takes_running(doc) or doc.get("limit_key", "") in self._slots else None
+            plain = doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc
+            alike[*plain, "limit_key" in doc, apart].append(doc)
         groups = list(alike.values())
         now = latest(now, picked)
         self._void_after = now + timedelta(seconds=self._link.place.timeout)
@@ -412,11 +452,13 @@ class _Claim:
         # What they will be is made ready before it is known which of them rivals took: hardly ever any.
         (done, refused), leased = await beside(self._write(writes), lambda: self._leased(picked, now))
         for at in refused:
-            [doc] = groups[at]
             if refused[at] == "unique":
+                [doc] = groups[at]
                 self._put_aside(doc, f"unique:{doc['unique_running']}")
-        ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused for doc in docs}
-        if done != len(ours):
+        # An update that met a rival's slot ended there: those before it are leased.
+        partly = any(len(groups[at]) > 1 for at in refused)
+        ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused or len(docs) > 1 for doc in docs}
+        if partly or done != len(ours):
             ours = await marked(self._link, ours, self._mark)
         for doc, job in leased:
             del self._in_doubt[job.id]
@@ -427,7 +469,7 @@ class _Claim:
                 self._let_go(doc)
         return len(picked) - len(ours)
 
-    async def _write(self, writes: list[tuple[Doc, Doc]]) -> tuple[int, dict[int, str]]:
+    async def _write(self, writes: list[tuple[Doc, Doc | list[Doc]]]) -> tuple[int, dict[int, str]]:
         """Returns how many were changed, and of those that met a rival's slot or key, which it was."""
         if len(writes) == 1:
             try:
@@ -445,7 +487,7 @@ class _Claim:
             return error.details["nModified"], {one["index"]: _gate(one) for one in errors}
         return result.modified_count, {}
 
-    def _lease(self, docs: list[Doc], now: datetime) -> tuple[Doc, Doc]:
+    def _lease(self, docs: list[Doc], now: datetime) -> tuple[Doc, Doc | list[Doc]]:
         first, worker_id = docs[0], self._want.worker_id
         token = first["lease_token"] + 1
         told = line(now, Happened.CLAIMED, Status.PROCESSING, by=worker_id, token=token, mark=self._mark)
@@ -459,14 +501,18 @@ class _Claim:
         }
         if "called" in first:
             values["called"] = None
-        if _takes_key(first):
-            values |= {"unique_key": first.get("unique_running"), "slot": first.get("slot")}
-        elif _gives_key_up(first):
-            values["unique_key"] = None
+        if _takes_running(first) or _gives_key_up(first):
+            values["unique_key"] = first.get("unique_running")
+        if "limit_key" in first and len(docs) == 1:
+            values["slot"] = first["slot"]
         found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
         # A server that stood still carries this out when it goes on, though whoever sent it has given up long ago.
         found["$expr"] = {"$lte": ["$$NOW", self._void_after]}
-        return found, change(told, values, more={"attempts": 1}, of=docs)
+        update = change(told, values, more={"attempts": 1}, of=docs)
+        if len(docs) == 1 or "limit_key" not in first:
+            return found, update
+        place = {"$indexOfArray": [[doc["_id"] for doc in docs], "$_id"]}
+        return found, as_pipeline(update, {"slot": {"$arrayElemAt": [[doc["slot"] for doc in docs], place]}})
 
     def _leased(self, picked: Sequence[Doc], now: datetime) -> list[tuple[Doc, Job]]:
         """As they are then: read and written under one version, which is known without reading them again."""
@@ -511,6 +557,26 @@ class _Claim:
         await unblock(self._link, [by for by in self._blocks if not by.startswith("rate:")])
 
 
+def _is_large(limits: list[int]) -> bool:
+    """Whether jobs of these limits, all of one key, find a slot without a look at all there are."""
+    return min(limits) == max(limits) > max(_ALL_SLOTS, len(limits) * _SLOTS_EACH)
+
+
+def _slots_of(key: str, window: range, limit: int) -> list[list[Doc]]:
+    """Looks at which of these slots are taken, and at one beyond the limit, if there is any."""
+    shown: Doc = {"$project": {"_id": 0, "limit_key": 1, "slot": 1}}
+    return [
+        [{"$match": {"limit_key": key, "slot": {"$gte": window.start, "$lt": window.stop}}}, shown],
+        [{"$match": {"limit_key": key, "slot": {"$gte": limit}}}, {"$limit": 1}, shown],
+    ]
+
+
+def _any_free(slots: set[int], limit: int) -> int:
+    """One that is free, anywhere: rivals who all began with the first would meet there."""
+    start = random.randrange(limit)
+    return next(n % limit for n in range(start, start + limit) if n % limit not in slots)
+
+
 def _aside(by: str, moves: int, docs: list[Doc], now: datetime) -> UpdateMany:
     found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": moves}
     told = line(latest(now, docs), Happened.BLOCKED, Status.BLOCKED, note=by)
@@ -526,8 +592,12 @@ def _gives_key_up(doc: Doc) -> bool:
 
 
 def _takes_key(doc: dict[str, Any]) -> bool:
+    return "limit_key" in doc or _takes_running(doc)
+
+
+def _takes_running(doc: dict[str, Any]) -> bool:
     running = doc.get("unique_running")
-    return "limit_key" in doc or (running is not None and running != doc.get("unique_key"))
+    return running is not None and running != doc.get("unique_key")
 
 
 def _is_plain(doc: dict[str, Any]) -> bool:

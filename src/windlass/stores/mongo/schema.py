@@ -94,9 +94,12 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
 }
 PLAIN = ("meta",)
 """collections that need no index but that of their ids"""
-_REPLACED = {"jobs": ("claim", "turn")}
-"""indexes of earlier versions, which are dropped when those that came in their place are there"""
-_NOT_FOUND = 27
+REPLACED = {"jobs": ("claim", "turn")}
+"""Indexes of the version before, which this one does not read by.
+
+Its workers go on beside this one's while a new version is rolled out, and some of their reads name an index: so those
+that are there stay until somebody drops them. Where this version was the first, they never were.
+"""
 _EXISTS = 48
 _LONGEST_BUILD = 3600.0
 _TOLD = ("unique", "partialFilterExpression", "expireAfterSeconds")
@@ -130,7 +133,6 @@ class MongoSchema(Room):
         with pymongo.timeout(_LONGEST_BUILD):
             # All of them now: a transaction could not read a collection that is made after its own beginning.
             await asyncio.gather(*[self._create(of) for of in PLAIN], *[self._make(of) for of in INDEXES])
-            await self._drop_replaced()
         done = {"$max": {"version": VERSION}, "$unset": {"begun_at": ""}}
         await self.link.collection("meta").update_one({"_id": "schema"}, done, upsert=True)
         return list(MIGRATIONS[found:])
@@ -148,8 +150,11 @@ class MongoSchema(Room):
             for name, (keys, options) in indexes.items():
                 asked = json.dumps({"name": name, **options})
                 lines.append(f"db.{self.link.name(of)}.createIndex({json.dumps(dict.fromkeys(keys, 1))}, {asked})")
-        for of, names in _REPLACED.items():
-            lines += [f'db.{self.link.name(of)}.dropIndex("{name}")' for name in names]
+        for of, names in REPLACED.items():
+            drops = [f'db.{self.link.name(of)}.dropIndex("{name}")' for name in names]
+            lines += [
+                f"// when no worker of an earlier version runs any more, if it is there: {drop}" for drop in drops
+            ]
         meta = self.link.name("meta")
         lines.append(
             f'db.{meta}.updateOne({{"_id": "schema"}}, {{"$max": {{"version": {VERSION}}}}}, {{"upsert": true}})'
@@ -183,15 +188,6 @@ class MongoSchema(Room):
                 f"the schema of {self.link.place.address} is at {found}, this windlass knows {VERSION}: upgrade it"
             )
         return found
-
-    async def _drop_replaced(self) -> None:
-        for of, names in _REPLACED.items():
-            for name in names:
-                try:
-                    await self.link.collection(of).drop_index(name)
-                except OperationFailure as error:
-                    if error.code != _NOT_FOUND:  # another dropped it, or it never was there
-                        raise
 
     async def _create(self, of: str) -> None:
         try:

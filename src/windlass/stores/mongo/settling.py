@@ -116,7 +116,7 @@ async def _renew(link: Link, ids: list[str], fence: Doc, renewal: list[Doc], pat
 async def cancels(link: Link, worker_id: str) -> frozenset[str]:
     """What this worker should stop."""
     asked: Doc = {"status": _PROCESSING, "worker_id": worker_id, "cancel_requested_at": {"$exists": True}}
-    return frozenset([doc["_id"] async for doc in link.jobs.find(asked, {"_id": 1})])
+    return frozenset([doc["_id"] async for doc in link.jobs.find(asked, {"_id": 1}).hint("cancels")])
 
 
 async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:

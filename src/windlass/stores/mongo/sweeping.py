@@ -39,14 +39,14 @@ async def promote(link: Link, n: int) -> Promoted:
         promoted += await _queue(link, moves, some, now)
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
-    freed = await unblock(link, lines)
-    freed = freed._replace(n=freed.n + await free_left_over(link))
+    freed = await unblock(link, [*lines, *[by for by, at in link.rooms.items() if at <= now][:_MOST_DUE]])
+    freed += await free_left_over(link)
     if len(due) >= n:
-        return Promoted(promoted, freed.n, timedelta(0))
+        return Promoted(promoted, freed, timedelta(0))
     following = [row["run_at"] for row in rows if "run_at" in row]
-    following += [freed.next_room] if freed.next_room is not None else []
+    following += [*link.rooms.values(), *([now + _NEXT_LINES] if "rate" in link.swept else [])]
     next_due = max(timedelta(0), min(following) - now) if following else None
-    return Promoted(promoted, freed.n, next_due)
+    return Promoted(promoted, freed, next_due)
 
 
 def _due(link: Link, now: datetime, n: int) -> list[Doc]:
@@ -65,7 +65,11 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
 # What jobs are blocked by, and how many of a kind one promotion looks at. Endings free those behind them, so only few
 # ways become free otherwise; each looks where the last one stopped, so that none is passed over for ever. To ask about
 # a flow takes a look of its own: where more than a few wait, only once a second.
-_LINES = {"flow": 50, "limit": 50, "rate": 1000, "unique": 50}
+# When a rate has room is remembered, so that those are looked at in time; where there are more than were looked at,
+# the next ones are soon.
+_LINES = {"flow": 50, "limit": 50, "rate": 100, "unique": 50}
+_MOST_DUE = 1000
+_NEXT_LINES = timedelta(milliseconds=250)
 _FEW = 10
 _REST = 1.0
 
@@ -78,11 +82,8 @@ def _due_lines(link: Link) -> list[str]:
 def _lines(link: Link, kind: str) -> list[Doc]:
     after = link.swept.get(kind, f"{kind}:")
     waiting = {"$match": {"blocked_by": {"$gt": after, "$lt": f"{kind};"}}}
-    last: list[Doc] = [{"$sort": {"_id": 1}}, {"$limit": _LINES[kind]}]
-    if kind == "rate":
-        return [waiting, {"$group": {"_id": "$blocked_by"}}, *last]
     # So many entries of the index, and not so many lines: to find those the server would walk all there are.
-    return [waiting, {"$sort": {"blocked_by": 1}}, last[1], {"$project": {"_id": "$blocked_by"}}]
+    return [waiting, {"$sort": {"blocked_by": 1}}, {"$limit": _LINES[kind]}, {"$project": {"_id": "$blocked_by"}}]
 
 
 def _remember(link: Link, lines: list[str]) -> None:
@@ -157,11 +158,42 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
 async def prune(link: Link, retention: Retention, n: int) -> int:
     """Delete finished jobs past their time. Figures, workers and locks go by themselves, by TTL indexes."""
     now, removed = await link.now(), 0
-    for row in await (await link.jobs.aggregate(_first_ended(link))).to_list():
-        status, queue = STATUSES[row["status"]], row["_id"]
+    found = link.collection("queues").find({"_id": {"$gt": link.pruned_to}}, {"_id": 1}).sort("_id", 1)
+    names = [row["_id"] for row in await found.limit(_QUEUES_PRUNED).to_list()]
+    for row in await (await link.jobs.aggregate(_first_ended(link, names))).to_list() if names else []:
+        status, queue = STATUSES[row["status"]], row["queue"]
         before = now - whole(retention.queues.get(queue, retention).of(status))
-        if row["first"] <= before:
+        if row["finished_at"] <= before:
             removed += await _prune(link, status, queue, before, n - removed)
+    if removed < n:  # else there may be more in these
+        link.pruned_to = names[-1] if len(names) >= _QUEUES_PRUNED else ""
+    return removed + await _prune_to_numbers(link, retention, n - removed)
+
+
+_QUEUES_PRUNED = 50  # at how many queues one call looks; the next one goes on behind them
+
+
+def _first_ended(link: Link, names: list[str]) -> list[Doc]:
+    """Of each of these queues the first that ended so: one entry of the index each, however many are kept."""
+    parts: list[list[Doc]] = [
+        [
+            {"$match": {"status": status.value, "queue": name}},
+            {"$sort": {"finished_at": 1}},
+            {"$limit": 1},
+            {"$project": {"_id": 0, "status": 1, "queue": 1, "finished_at": 1}},
+        ]
+        for status in sorted(FINISHED)
+        for name in names
+    ]
+    return [*parts[0], *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": part}} for part in parts[1:]]]
+
+
+async def _prune_to_numbers(link: Link, retention: Retention, n: int) -> int:
+    mosts = [most for most in (retention.most, *[of.most for of in retention.queues.values()]) if most is not None]
+    # Where there are not so many jobs at all nothing needs to be counted. The server knows that figure by heart.
+    if not mosts or await link.jobs.estimated_document_count() <= min(mosts):
+        return 0
+    removed = 0
     for status in sorted(FINISHED):
         rest = {"$nin": sorted(retention.queues)} if retention.queues else {"$exists": True}
         ended: Doc = {"status": status.value, "queue": rest}
@@ -169,20 +201,6 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
         for queue, of in retention.queues.items():
             removed += await _prune_beyond(link, {**ended, "queue": queue}, "finished_at", of.most, n - removed)
     return removed
-
-
-def _first_ended(link: Link) -> list[Doc]:
-    """Of each queue the first that ended so: one entry of the index each, however many are kept."""
-    parts: list[list[Doc]] = [
-        [
-            {"$match": {"status": status.value}},
-            {"$sort": {"status": 1, "queue": 1, "finished_at": 1}},
-            {"$group": {"_id": "$queue", "first": {"$first": "$finished_at"}}},
-            {"$set": {"status": status.value}},
-        ]
-        for status in sorted(FINISHED)
-    ]
-    return [*parts[0], *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": part}} for part in parts[1:]]]
 
 
 _PASSED = 1000  # how many that must stay, though their time is over, one call passes beside those it removes

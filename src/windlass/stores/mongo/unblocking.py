@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
@@ -14,18 +14,10 @@ from windlass.stores.mongo.records import change, latest, line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from datetime import datetime
 
     from windlass.stores.mongo.connection import Doc, Link
 
 _PAGE = 1000  # how many of one line are called at once
-
-
-class Freed(NamedTuple):
-    """How many jobs went on, and when the first of the rates that others wait for has room."""
-
-    n: int
-    next_room: datetime | None
 
 
 def lines_of(docs: Iterable[Doc]) -> set[str]:
@@ -41,10 +33,10 @@ def lines_of(docs: Iterable[Doc]) -> set[str]:
     return waited
 
 
-async def unblock(link: Link, waited: Iterable[str]) -> Freed:
-    """Queue as many of each line as have room now; the claim tests them again."""
+async def unblock(link: Link, waited: Iterable[str]) -> int:
+    """Queue as many of each line as have room now, and return how many; the claim tests them again."""
     lines: set[str] = set(waited)
-    done, soonest = 0, None
+    done = 0
     while lines:
         flowing = {by.split(":", 1)[1] for by in lines if by.startswith("flow:")}
         rated = {by for by in lines if by.startswith("rate:")}
@@ -53,12 +45,11 @@ async def unblock(link: Link, waited: Iterable[str]) -> Freed:
         if gates:
             done += await _open_gates(link, gates)
         if rated:
-            called, soonest = await _call(link, rated)
-            done += called
+            done += await _call(link, rated)
         if flowing:
             went_on, lines = await flows.settle(link, flowing)  # the end of one may free others in turn
             done += went_on
-    return Freed(done, soonest)
+    return done
 
 
 async def has_freed(link: Link, docs: Sequence[Doc]) -> None:
@@ -77,7 +68,7 @@ async def free_left_over(link: Link) -> int:
         return 0
     freed = await unblock(link, lines_of(docs))
     await has_freed(link, docs)
-    return freed.n
+    return freed
 
 
 async def _open_gates(link: Link, gates: Collection[str]) -> int:
@@ -119,21 +110,22 @@ async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
     return await found.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
 
 
-async def _call(link: Link, lines: Collection[str]) -> tuple[int, datetime | None]:
-    """Call as many of each rate's line as have room; returns how many, and when there is room for those who still wait.
+async def _call(link: Link, lines: Collection[str]) -> int:
+    """Call as many of each rate's line as have room, and remember when there is room for those who still wait.
 
     They stay known as called, so that the claim lets them pass those who still stand there.
     """
     done = 0
-    overs: list[datetime] = []
+    for by in lines:
+        link.rooms.pop(by, None)
     for by, room, again in await rates.standing(link, lines):
         left = room
         while left > 0 and (docs := await _oldest(link, by, min(left, _PAGE))):
             done += await _queue(link, docs, by)
             left -= len(docs)
         if left <= 0 and again is not None:
-            overs.append(again)
-    return done, min(overs, default=None)
+            link.rooms[by] = again
+    return done
 
 
 async def _queue(link: Link, docs: Sequence[Doc], called: str | None = None) -> int:
