@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import time
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.journeys.conftest import Journey
 
 pytestmark = pytest.mark.timeout(60)
+LEASE = timedelta(milliseconds=900)
 
 
 async def ended(app: Windlass, ids: list[str]) -> list[Job]:
@@ -26,12 +28,24 @@ async def ended(app: Windlass, ids: list[str]) -> list[Job]:
     return jobs if all(job.status.finished for job in jobs) else []
 
 
+async def confirmed(app: Windlass, ids: list[str]) -> bool:
+    """Whether the leases of all these have been extended, which shows in their length."""
+    jobs = [await app.jobs.get(job_id) for job_id in ids]
+    return all(
+        job.lease_expires_at is not None
+        and job.started_at is not None
+        and job.lease_expires_at - job.started_at > LEASE
+        for job in jobs
+    )
+
+
 async def test_no_job_is_lost_when_a_worker_is_killed_with_jobs_in_flight(journey: Journey) -> None:
     async with journey.app() as app:
         held = [(await app.enqueue("hold", {"name": f"held{i}"})).id for i in range(8)]
         doomed = journey.worker("--concurrency", "8")
         journey.wait_until_begun(doomed, 8)
         queued = [(await app.enqueue("quick", {"name": f"quick{i}"})).id for i in range(200)]
+        await until(lambda: confirmed(app, held), "the leases to be confirmed: only then does a crash count")
         doomed.kill()
         doomed.wait(10)
         killed_at = time.monotonic()

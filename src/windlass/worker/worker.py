@@ -322,6 +322,7 @@ class Worker:
     async def _outlive(self, running: Running, alive: asyncio.Future[None]) -> None:
         """The job is settled but its thread goes on: the slot is not free until it ends."""
         self.stuck += 1
+        self._slots.freed.set()  # nobody who stops waits for this one any more
         self._hub.tell(JobStuck(running.job, self.stuck))
         hurry = asyncio.ensure_future(self._gave_up.wait())
         either: list[asyncio.Future[Any]] = [alive, hurry]

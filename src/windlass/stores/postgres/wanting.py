@@ -29,7 +29,8 @@ FROM_THE_BEGINNING: tuple[Any, ...] = ([], [], [], [])
 _OPEN = "NOT EXISTS (SELECT FROM windlass_queue_settings AS s WHERE s.name = asked.name AND s.paused_at IS NOT NULL)"
 # A turn takes as many as the queue's weight, and a greater weight makes an earlier turn more likely.
 _TURN = "weight, -ln(1 - random()) / weight AS draw"
-# The queues that were named with their allowances, or every one that ever was, each from its mark on.
+# The queues that were named with their allowances, or those that have a mark, each from its mark on. Queues without one
+# are found by the next look from the beginning, which is never far.
 NAMED = f"""
 wanted AS MATERIALIZED (
     SELECT asked.name, asked.most, asked.{_TURN}, coalesce(mark.priority, {_LOWEST}) AS priority,
@@ -37,7 +38,7 @@ wanted AS MATERIALIZED (
     FROM (
         SELECT name, most, coalesce(($13::text::jsonb ->> name)::int, 1) AS weight FROM (
             SELECT name, most FROM unnest($1::text[], $2::int[]) AS named (name, most)
-            UNION SELECT name, $4::int FROM windlass_queues WHERE $1::text[] IS NULL
+            UNION SELECT name, $4::int FROM unnest($9::text[]) AS marked (name) WHERE $1::text[] IS NULL
         ) AS named
     ) AS asked LEFT JOIN unnest($9::text[], $10::int[], $11::timestamptz[], $12::text[])
         AS mark (name, priority, run_at, id) ON mark.name = asked.name
