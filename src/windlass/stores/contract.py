@@ -781,6 +781,8 @@ class Capabilities:
     warnings: tuple[str, ...] = ()
     claims_at_once: int = 1
     """how many claims of one worker it carries out beside each other without one getting in another's way"""
+    rescue_waits: timedelta = timedelta(0)
+    """how long a rescue may wait, so that the living extend their leases first"""
 
 
 class Store(Protocol):

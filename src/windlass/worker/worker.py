@@ -17,7 +17,7 @@ from windlass.stores.contract import Report
 from windlass.worker.chores.ageing import AgeingChore
 from windlass.worker.chores.promoting import Promoting
 from windlass.worker.chores.pruning import Pruning
-from windlass.worker.chores.rescuing import SHORTEST_RESCUE, Rescuing
+from windlass.worker.chores.rescuing import Rescuing
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
 from windlass.worker.completing import Completion
@@ -198,7 +198,7 @@ class Worker:
             config.rescue.total_seconds(),
             wake,
             lambda: self._leasing.outage.over(time.monotonic()),
-            max(SHORTEST_RESCUE, config.lease.total_seconds() / 2),
+            (config.lease / 2 + store.capabilities.rescue_waits).total_seconds(),
         )
         self._scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self._pruning = Pruning(store, hub, config.retention)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
-from windlass.stores.sqlite.engine import Engine, Place, Synchronous
+from windlass.stores.sqlite.engine import GRACE, Engine, Place, Synchronous
 from windlass.stores.sqlite.jobs import SqliteJobs
 from windlass.stores.sqlite.locks import SqliteLocks
 from windlass.stores.sqlite.notices import SqliteNotices
@@ -72,6 +73,7 @@ class SqliteStore:
             push=True,
             durability="in memory: gone with the process" if place.in_memory else _DURABILITY[place.synchronous],
             warnings=self._warnings,
+            rescue_waits=timedelta(seconds=4 * GRACE),
         )
 
     async def open(self, *, migrate: bool = True) -> None:

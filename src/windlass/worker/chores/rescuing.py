@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Rescued, Store
 
 AT_ONCE = 100
-SHORTEST_RESCUE = 2.0
-"""seconds that a rescue may take at the least, however short leases are: a store may let the living come first"""
 
 
 class Rescuing:
