@@ -8,6 +8,7 @@ import json
 import platform
 import sys
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.mongo import measure_mongo
@@ -17,8 +18,6 @@ from bench.scale import measure_scale
 from bench.sqlite import measure_sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from bench.figures import Figure
 
 STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres, "redis": measure_redis}
@@ -45,21 +44,13 @@ def main() -> int:
 
 async def _measured(given: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
-    async for figure in _figures(given):
+    measured = partial(measure_scale, given.store) if given.scale else STORES[given.store]
+    async for figure in measured(quick=given.quick, only=given.only):
         figures.append(figure)
         row = figure.row(72 if given.scale else 28)
         shown = json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else row
         print(shown, flush=True)  # a long measurement shows as it goes on
     return figures
-
-
-async def _figures(given: argparse.Namespace) -> AsyncGenerator[Figure, None]:
-    if given.scale:
-        async for figure in measure_scale(given.store, quick=given.quick, only=given.only):
-            yield figure
-    else:
-        for figure in await STORES[given.store](quick=given.quick, only=given.only):
-            yield figure
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bench.figures import Figure, median, percentile
 from windlass import Limit, Windlass
+from windlass.chaos.waiting import until
 from windlass.stores.contract import Want
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ CONCURRENCY = 500
 CLAIM = 20
 """what a worker with the default number of slots claims at once"""
 FLEET = 20
-_SHORT = timedelta(seconds=2)
+_MEETING = 5.0  # seconds: two heartbeats and more
 
 
 class Ground(Protocol):
@@ -134,21 +135,31 @@ async def work_through(app: Windlass, n: int, concurrency: int) -> float:
 
 
 PRODUCER = """
-import asyncio, json, sys, time
+import asyncio, sys, time
 from windlass import Windlass
-async def main():
-    app = Windlass(sys.argv[1])
+async def main(url, n, pause):
+    app = Windlass(url)
     async with app:
-        for i in range(int(sys.argv[2])):
+        for i in range(n):
             await app.enqueue("picked", {"sent": time.time()})
-            await asyncio.sleep(0.013)
-asyncio.run(main())
+            await asyncio.sleep(pause)
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
 """
+
+PICKING_APP = textwrap.dedent("""
+    import os, time
+    from windlass import Windlass
+    app = Windlass()
+    file = os.open("picked.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    @app.job(name="picked")
+    async def picked(sent: float) -> None:
+        os.write(file, b"%.3f\\n" % ((time.time() - sent) * 1000))
+""")
 
 
 async def pickup(ground: Ground, *, n: int, most: float, most_p99: float | None = None) -> list[Figure]:
-    """From the call of enqueue in another process to the first line of the handler here."""
-    took = await _picked_up(ground.url("pickup"), n, workers=1)
+    """From the call of enqueue in one process to the first line of the handler in another."""
+    took = await _picked_up(ground, "pickup", n, workers=1, pause=0.013)
     return [
         Figure(name="pickup p50", value=percentile(took, 0.5), unit="ms", most=most, told={"n": float(n)}),
         Figure(name="pickup p99", value=percentile(took, 0.99), unit="ms", most=most_p99),
@@ -156,39 +167,55 @@ async def pickup(ground: Ground, *, n: int, most: float, most_p99: float | None 
 
 
 async def crowd(ground: Ground, *, n: int, most: float) -> list[Figure]:
-    """The same with twenty idle workers, each with connections of its own, against one; two rounds, alternating."""
+    """The same with twenty idle workers, each a process, against one; two rounds, alternating.
+
+    Slowly, so that nobody is busy: with one job at a time it is asked what those cost who have nothing to do.
+    """
     took: dict[int, list[float]] = {1: [], FLEET: []}
     for number in range(2):
-        for workers, found in took.items():
-            url = ground.url(f"crowd{workers}-{number}")
-            found.append(percentile(await _picked_up(url, n, workers), 0.5))
+        for workers, medians in took.items():
+            name = f"crowd{workers}-{number}"
+            medians.append(percentile(await _picked_up(ground, name, n, workers, pause=0.1), 0.5))
     one, many = min(took[1]), min(took[FLEET])
     told = {"at one": one, f"at {FLEET}": many}
     return [Figure(name=f"pickup at {FLEET} / at one", value=many / one, unit="", most=most, told=told)]
 
 
-async def _picked_up(url: str, n: int, workers: int) -> list[float]:
-    """The milliseconds that n jobs of another process waited for one of so many workers here."""
-    took: list[float] = []
-    enough = asyncio.Event()
+async def _picked_up(ground: Ground, name: str, n: int, workers: int, pause: float) -> list[float]:
+    """The milliseconds that each of n jobs waited for one of so many processes."""
+    folder, url = ground.folder / name, ground.url(name)
+    folder.mkdir()
+    (folder / "picking_app.py").write_text(PICKING_APP, encoding="utf-8")
+    command = (sys.executable, "-m", "windlass", "worker", "picking_app:app", "--quiet", "--lease=6s", "--heartbeat=2s")
     async with AsyncExitStack() as stack:
         for _ in range(workers):
-            app = Windlass(url)
-
-            @app.job(name="picked")
-            async def picked(sent: float) -> None:
-                took.append((time.time() - sent) * 1000)
-                if len(took) >= n:
-                    enough.set()
-
-            await stack.enter_async_context(app.worker(lease=_SHORT * 3, heartbeat=_SHORT))
-        if workers > 1:
-            await asyncio.sleep(2 * _SHORT.total_seconds())  # until they know each other
-        producer = await asyncio.create_subprocess_exec(sys.executable, "-c", PRODUCER, url, str(n))
-        async with asyncio.timeout(120):
-            await enough.wait()
+            worker = await asyncio.create_subprocess_exec(
+                *command, cwd=folder, env={**os.environ, "WINDLASS_URL": url}, stdout=subprocess.DEVNULL
+            )
+            stack.push_async_callback(worker.wait)
+            stack.callback(worker.terminate)
+        await _all_met(url, workers)
+        producer = await asyncio.create_subprocess_exec(sys.executable, "-c", PRODUCER, url, str(n), str(pause))
         await producer.wait()
-    return took
+        if not await until(lambda: len(_lines(folder / "picked.txt")) >= n, 60):
+            raise RuntimeError(f"{len(_lines(folder / 'picked.txt'))} of {n} jobs were picked up within a minute")
+    return [float(line) for line in _lines(folder / "picked.txt")]
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="ascii").splitlines()
+
+
+async def _all_met(url: str, workers: int) -> None:
+    """Wait until so many have told that they are there, and so long again that each has heard of the others."""
+    async with Windlass(url) as app:
+
+        async def all_there() -> bool:
+            return len(await app.store.workers.list()) >= workers
+
+        if not await until(all_there, 120):
+            raise RuntimeError(f"not all of {workers} workers started within two minutes")
+    await asyncio.sleep(_MEETING)
 
 
 async def rivals(ground: Ground, *, n: int, least: float | None) -> list[Figure]:

@@ -20,7 +20,7 @@ from windlass import Windlass
 from windlass.core.draft import make_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 RAW_BATCHES = (measures.CONCURRENCY // 2, 100, 500)
 """sizes of the raw loop's batches; the first, a worker's own, is compared with, the others are told beside it"""
@@ -104,7 +104,7 @@ async def history(ground: MongoGround, *, n: int, least: float) -> list[Figure]:
     return [Figure(name=f"history of {n:,} / none", value=many / none, unit="", least=least, told=told)]
 
 
-async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
+async def measure_mongo(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[Figure, None]:
     """Every measurement in order, or only those named, on a server of its own or on WINDLASS_TEST_MONGO_URL."""
     jobs = 5_000 if quick else 30_000
     many = 50_000 if quick else 1_000_000
@@ -113,14 +113,13 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=2_000 if quick else 10_000, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=4_500, least_ratio=0.6),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=12),
-        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "idle": partial(_idle, seconds=8 if quick else 30),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),
         "import": lambda _: measures.importing(),
     }
-    made: list[Figure] = []
     # As much cache as a small server of its own would have; the raw loop runs on the same one.
     with start_mongo(cache_gb=2) as server:
         for name, measure in todo.items():
@@ -128,10 +127,10 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> list[Figure]:
                 with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
                     ground = MongoGround(server.url, Path(folder))
                     try:
-                        made.extend(await measure(ground))
+                        for figure in await measure(ground):
+                            yield figure
                     finally:
                         await ground.close()
-    return made
 
 
 async def _idle(ground: MongoGround, *, seconds: int) -> list[Figure]:

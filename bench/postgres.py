@@ -167,7 +167,7 @@ async def _server_cpu(server: Server) -> float:
     return float(used)
 
 
-async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
+async def measure_postgres(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[Figure, None]:
     """Every measurement in order, or only those named, on a server of its own or on WINDLASS_TEST_POSTGRES_URL."""
     jobs = 10_000 if quick else 50_000
     many = 50_000 if quick else 1_000_000
@@ -176,14 +176,13 @@ async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=4_000 if quick else 20_000, least=10),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.45),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=4, most_p99=None if quick else 15),
-        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),
-        "snapshot": partial(snapshot, n=150_000 if quick else 400_000, seconds=8 if quick else 20, least=0.5),
+        "snapshot": partial(snapshot, n=250_000 if quick else 700_000, seconds=8 if quick else 20, least=0.5),
         "import": lambda _: measures.importing(),
     }
-    made: list[Figure] = []
     with start_postgres() as server:
         todo["idle"] = partial(_idle, seconds=8 if quick else 30, server=server)
         for name, measure in todo.items():
@@ -191,7 +190,7 @@ async def measure_postgres(*, quick: bool, only: Sequence[str]) -> list[Figure]:
                 with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
                     ground = PostgresGround(server.url, Path(folder))
                     try:
-                        made.extend(await measure(ground))
+                        for figure in await measure(ground):
+                            yield figure
                     finally:
                         await ground.close()
-    return made

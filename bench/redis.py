@@ -18,7 +18,7 @@ from tests.support.servers import start_redis
 from windlass import Windlass
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 RAW_BATCHES = (measures.CONCURRENCY // 2, 100)
 """sizes of the raw loop's batches; the first is compared with, the other told beside it"""
@@ -92,7 +92,7 @@ async def memory(ground: RedisGround, *, n: int, most: float) -> list[Figure]:
     return [Figure(name="memory per queued job", value=taken, unit="bytes", most=most)]
 
 
-async def measure_redis(*, quick: bool, only: Sequence[str]) -> list[Figure]:
+async def measure_redis(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[Figure, None]:
     """Every measurement in order, or only those named, on a server of its own or on WINDLASS_TEST_REDIS_URL."""
     jobs = 10_000 if quick else 50_000
     todo: dict[str, Callable[[RedisGround], Awaitable[list[Figure]]]] = {
@@ -100,17 +100,16 @@ async def measure_redis(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=4_000 if quick else 20_000, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.4),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=3, most_p99=None if quick else 10),
-        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
         "idle": partial(measures.idle, seconds=8 if quick else 30, most_cpu=2, most_memory=60),
         "memory": partial(memory, n=jobs, most=700),
         "backlog": partial(backlog, n=50_000 if quick else 1_000_000, least=0.8),
         "import": lambda _: measures.importing(),
     }
-    made: list[Figure] = []
     with start_redis() as server:
         for name, measure in todo.items():
             if not only or name in only:
                 with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
-                    made.extend(await measure(RedisGround(server.url, Path(folder))))
-    return made
+                    for figure in await measure(RedisGround(server.url, Path(folder))):
+                        yield figure

@@ -11,7 +11,7 @@ from bench import measures
 from bench.raw_sqlite import RawSqlite
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from bench.figures import Figure
 
@@ -46,7 +46,7 @@ class SqliteGround:
         return rate
 
 
-async def measure_sqlite(*, quick: bool, only: Sequence[str]) -> list[Figure]:
+async def measure_sqlite(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[Figure, None]:
     """Every measurement in order, or only those named."""
     jobs = 10_000 if quick else 60_000
     producers = 2_000 if quick else 20_000
@@ -55,15 +55,14 @@ async def measure_sqlite(*, quick: bool, only: Sequence[str]) -> list[Figure]:
         "single": partial(measures.single, n=producers, least=8),
         "run": partial(measures.run, n=jobs, raw_batches=RAW_BATCHES, least=15_000, least_ratio=0.25),
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=10),
-        "crowd": partial(measures.crowd, n=100 if quick else 300, most=1.2),
+        "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=None),
         "idle": partial(measures.idle, seconds=5 if quick else 15, most_cpu=2, most_memory=45),
         "backlog": partial(measures.backlog, n=100_000 if quick else 1_000_000, least=0.6),
         "import": lambda _: measures.importing(),
     }
-    made: list[Figure] = []
     for name, measure in todo.items():
         if not only or name in only:
             with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
-                made.extend(await measure(SqliteGround(Path(folder))))
-    return made
+                for figure in await measure(SqliteGround(Path(folder))):
+                    yield figure

@@ -110,8 +110,10 @@ class ClockTrial:
         trial = self.trial
         await delayed(trial, 4)
         await trial.fill(60 if self.long else 10, 0.05)
-        # Longer than a lease, so that every worker has to keep it by extending.
-        held = [await trial.enqueue("work", seconds=trial.pace.lease * 1.3) for _ in range(6)][-1]
+        # Longer than a lease, so that every worker has to keep it by extending. With the mistake so long that it is
+        # made while they run: the worker on duty may be the one that is killed, and then the other is so a lease later.
+        leases = 3 if self.place.control else 1.3
+        held = [await trial.enqueue("work", seconds=trial.pace.lease * leases) for _ in range(6)][-1]
         hand = await trial.runner(held)
         if hand is not None:
             await trial.kill(hand)

@@ -48,6 +48,8 @@ class Leasing:
         self.outage = Outage(config, time.monotonic())
         self._confirm_at = self._extend_at = 0.0
         self._stop = threading.Event()
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._hastened = asyncio.Event()
         self._opened: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
         self._answered = time.monotonic()
@@ -64,6 +66,9 @@ class Leasing:
     async def close(self) -> None:
         """Stop extending and forget the worker's row."""
         self._stop.set()
+        if self._own_loop is not None:
+            with suppress(RuntimeError):  # it has ended already
+                self._own_loop.call_soon_threadsafe(self._hastened.set)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
@@ -71,6 +76,7 @@ class Leasing:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
+        self._own_loop = asyncio.get_running_loop()
         store = self._origin.sibling()
         try:
             await store.open()
@@ -109,7 +115,7 @@ class Leasing:
             elif now >= self._confirm_at:
                 self._confirm_at = now + _CONFIRM
                 await self._within_lease(self._confirm(store, steady, now - _CONFIRM))
-            await asyncio.sleep(self._tick)
+            await self._pause()
 
     async def _within_lease(self, call: Awaitable[bool]) -> bool:
         try:
@@ -125,7 +131,13 @@ class Leasing:
         while not self._stop.is_set():
             self._watch_loop(time.monotonic())
             self._fence()
-            await asyncio.sleep(self._tick)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Until the next tick, or until stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._tick):
+                await self._hastened.wait()
 
     @property
     def _tick(self) -> float:
