@@ -259,6 +259,43 @@ async def test_a_result_that_a_flow_will_not_get_is_refused_when_it_is_enqueued(
     assert [one.created for one in own.jobs] == [False, True, True], "one that takes nothing lacks nothing"
 
 
+async def test_a_flow_does_not_replace_a_job_whose_result_it_would_lack(app: Windlass) -> None:
+    yard = Yard(app)
+    there = await yard.double.using(unique="k", delay=3600).enqueue(1)
+    doubling = yard.double.using(unique="k", on_conflict="replace")
+    for flow in (app.group([yard.double.bind(2), doubling.bind(3)]).then(yard.total), doubling.bind(3).then(yard.tell)):
+        with pytest.raises(DuplicateJob, match="already holds the key 'k'") as refused:
+            await flow.enqueue()
+        assert refused.value.existing == there.id
+        with pytest.raises(DuplicateJob):
+            await asyncio.to_thread(flow.enqueue_sync)
+    job = await there.job()
+    assert (job.status, job.payload) == (Status.SCHEDULED, {"n": 1}), "what was there stays as it was"
+    assert (await app.jobs.count(status="cancelled")).n == 6, "nothing of them runs"
+    own = await app.group([doubling.bind(3), yard.double.bind(2)]).then(yard.tell.bind(5)).enqueue()
+    assert [one.created for one in own.jobs] == [False, True, True], "one that takes nothing lacks nothing"
+    assert (await there.job()).payload == {"n": 3}
+
+
+async def test_a_step_that_takes_a_result_replaces_no_job_that_has_arguments(app: Windlass) -> None:
+    yard = Yard(app)
+    there = await yard.total.using(unique="k", delay=3600).enqueue([1, 2])
+    joining = yard.total.using(unique="k", on_conflict="replace")
+    with pytest.raises(DuplicateJob) as refused:
+        await app.group([yard.double.bind(1), yard.double.bind(2)]).then(joining).enqueue()
+    assert refused.value.existing == there.id
+    assert (await there.job()).payload == {"numbers": [1, 2]}
+    assert (await app.jobs.count(status="cancelled")).n == 2
+
+
+async def test_a_flow_whose_key_is_free_replaces_nothing_and_runs(app: Windlass) -> None:
+    yard = Yard(app)
+    doubling = yard.double.using(unique="k", on_conflict="replace")
+    async with working(app):
+        handle = await app.group([doubling.bind(3), yard.double.bind(2)]).then(yard.total).enqueue()
+        assert await handle.result(10) == 10
+
+
 async def test_flows_that_cannot_be_are_refused(app: Windlass) -> None:
     yard = Yard(app)
     bound: Any = yard.double.bind(1)

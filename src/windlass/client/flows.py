@@ -207,7 +207,7 @@ class Flow(Generic[R_co]):
             else:
                 steps[-1] = [(draft._replace(next_id=made[0][0].id), codec) for draft, codec in steps[-1]]
             steps.append(made)
-        return list(chain.from_iterable(steps))
+        return _sparing(list(chain.from_iterable(steps)))
 
     def _draft(self, one: Bound[Any], before: Draft | None, *, single: bool) -> tuple[Draft, Codec]:
         declaration = one.declaration
@@ -258,9 +258,32 @@ def _correlated(step: list[tuple[Draft, Codec]]) -> list[tuple[Draft, Codec]]:
     return [(draft._replace(options=known[id(draft.options)]), codec) for draft, codec in step]
 
 
+def _sparing(drafts: list[tuple[Draft, Codec]]) -> list[tuple[Draft, Codec]]:
+    """Let nothing that hands a result on, or takes one, replace a job.
+
+    What was there before would hand on nothing, and is to run with arguments of its own.
+    """
+    taking = _taking(drafts)
+    known: dict[int, Options] = {}
+    spared: list[tuple[Draft, Codec]] = []
+    for draft, codec in drafts:
+        options = draft.options
+        if options.on_conflict == "replace" and (draft.next_id in taking or draft.id in taking):
+            if id(options) not in known:
+                known[id(options)] = replace(options, on_conflict="raise")
+            spared.append((draft._replace(options=known[id(options)]), codec))
+        else:
+            spared.append((draft, codec))
+    return spared
+
+
+def _taking(drafts: Sequence[tuple[Draft, Codec]]) -> set[str]:
+    return {draft.id for draft, _ in drafts if draft.options.takes is not None}
+
+
 def _refused(drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted]) -> Full | Duplicate | None:
     # A job that was there before does not hand its result to this flow: one that is to take it would lack it.
-    taking = {draft.id for draft, _ in drafts if draft.options.takes is not None}
+    taking = _taking(drafts)
     for (draft, _), verdict in zip(drafts, verdicts, strict=True):
         if isinstance(verdict, Full):
             return verdict
