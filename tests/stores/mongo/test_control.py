@@ -158,6 +158,31 @@ async def test_promote_asks_for_whoever_died_after_the_last_end(
     assert sum(one.unblocked for one in found) == (then is Status.QUEUED)
 
 
+async def left_over(store: Store, database: Base, n: int) -> list[str]:
+    """Flows whose first job has ended, written by somebody who died before he looked at what awaits it."""
+    lasts = [draft(awaits="success") for _ in range(n)]
+    ids = await put(store, *[draft(next_id=one.id) for one in lasts], *lasts)
+    ended = {"status": "succeeded", "finished_at": await store.now(), "frees": True}
+    database["windlass_jobs"].update_many({"_id": {"$in": ids[:n]}}, {"$set": ended})
+    return ids[n:]
+
+
+async def test_one_promotion_frees_all_that_the_dead_have_left(store: Store, database: Base) -> None:
+    waiting = await left_over(store, database, 70)
+    assert (await store.jobs.promote(10)).unblocked == 70
+    assert await statuses(store, waiting) == [Status.QUEUED] * 70
+    assert database["windlass_jobs"].count_documents({"frees": True}) == 0
+
+
+@pytest.mark.timeout(60)
+async def test_where_the_dead_have_left_more_than_a_page_the_rest_does_not_wait(store: Store, database: Base) -> None:
+    await left_over(store, database, 1_120)  # beyond a page and what any promotion looks at of itself
+    first = await store.jobs.promote(10)
+    assert (first.unblocked < 1_120, first.next_due) == (True, timedelta(0))
+    second = await store.jobs.promote(10)
+    assert (first.unblocked + second.unblocked, second.next_due) == (1_120, None)
+
+
 async def test_ends_at_the_same_moment_let_go_on_once(crowd: list[Store]) -> None:
     last, ids = await group(crowd[0], 20)
     jobs = await crowd[0].jobs.claim(want(20))

@@ -40,8 +40,9 @@ async def promote(link: Link, n: int) -> Promoted:
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
     freed = await unblock(link, [*lines, *[by for by, at in link.rooms.items() if at <= now][:_MOST_DUE]])
-    freed += await free_left_over(link)
-    if len(due) >= n:
+    went_on, more = await free_left_over(link)
+    freed += went_on
+    if len(due) >= n or more:
         return Promoted(promoted, freed, timedelta(0))
     following = [row["run_at"] for row in rows if "run_at" in row]
     following += [*link.rooms.values(), *([now + _NEXT_LINES] if "rate" in link.swept else [])]

@@ -61,14 +61,17 @@ async def has_freed(link: Link, docs: Sequence[Doc]) -> None:
         await jobs.update_many({"_id": {"$in": ids}}, {"$unset": {"frees": ""}}, hint=BY_ID)
 
 
-async def free_left_over(link: Link) -> int:
-    """Look at what awaits jobs whose end was written by somebody who died before doing so; returns how many went on."""
+async def free_left_over(link: Link) -> tuple[int, bool]:
+    """Look at what awaits jobs whose end was written by somebody who died before doing so.
+
+    Returns how many went on, and whether there may be more such jobs than were looked at.
+    """
     docs = await link.jobs.find({"frees": True}, {"next_id": 1}).hint("frees").limit(_PAGE).to_list()
     if not docs:
-        return 0
+        return 0, False
     freed = await unblock(link, lines_of(docs))
     await has_freed(link, docs)
-    return freed
+    return freed, len(docs) >= _PAGE
 
 
 async def _open_gates(link: Link, gates: Collection[str]) -> int:
