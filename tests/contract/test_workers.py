@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -77,10 +78,21 @@ async def test_a_forgotten_worker_still_owns_its_leases(store: Store) -> None:
 
 
 async def test_a_beat_answers_who_else_is_there(store: Store, other: Store) -> None:
-    assert list(await store.workers.beat(WORKER)) == [Peer("w1", ("mail", "default"))]
+    assert seen(await store.workers.beat(WORKER)) == [("w1", ("mail", "default"))]
     await store.workers.beat(replace(WORKER, id="w0", queues=()))
     await other.workers.beat(replace(WORKER, id="w3", stopping=True))
     peers = await other.workers.beat(replace(WORKER, id="w2", queues=("mail",)))
-    assert list(peers) == [Peer("w0", ()), Peer("w1", ("mail", "default")), Peer("w2", ("mail",))]
+    assert seen(peers) == [("w0", ()), ("w1", ("mail", "default")), ("w2", ("mail",))]
     await store.workers.forget(["w1"])
     assert [peer.id for peer in await store.workers.beat(replace(WORKER, id="w0"))] == ["w0", "w2"]
+
+
+async def test_a_beat_tells_who_handles_the_same(store: Store, other: Store) -> None:
+    await store.workers.beat(replace(WORKER, id="w1", types=("a", "b"), queues=()))
+    await other.workers.beat(replace(WORKER, id="w2", types=("a",), queues=()))
+    first, second, third = await other.workers.beat(replace(WORKER, id="w3", types=("a", "b")))
+    assert first.handles == third.handles != second.handles
+
+
+def seen(peers: Sequence[Peer]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(peer.id, peer.queues) for peer in peers]

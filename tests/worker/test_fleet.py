@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.apps import app_at, nothing_left
 from tests.support.until import until
 from windlass import Windlass
-from windlass.stores.contract import ANYTHING, About, Notice, Peer
+from windlass.stores.contract import ANYTHING, LANES, About, Notice, Peer
 from windlass.worker.fleet import BACKUPS, FEW, MANY, Fleet, turn
 
 COUNTS = st.integers(1, 40)
@@ -36,10 +36,49 @@ def test_as_many_look_at_once_as_there_are_jobs_and_one_or_two_a_moment_later(si
     assert later == list(BACKUPS[: max(0, min(size - n, 2 if size <= MANY else 1))])
 
 
-@given(size=st.integers(FEW + 1, 30), n=COUNTS)
-def test_each_is_chosen_as_often_as_any_other(size: int, n: int) -> None:
-    chosen = [sum(turn(place, size, claimable(n, draw)) == 0.0 for draw in range(size)) for place in range(size)]
-    assert set(chosen) == {min(n, size)}
+@given(size=st.integers(FEW + 1, 2 * LANES))
+def test_each_is_chosen_as_often_as_any_other_or_nearly(size: int) -> None:
+    draws = range(LANES * 2)
+    chosen = [sum(turn(place, size, claimable(1, draw)) == 0.0 for draw in draws) for place in range(size)]
+    assert max(chosen) - min(chosen) <= 2, chosen
+    assert min(chosen) > 0
+
+
+@given(size=st.integers(1, 3 * LANES), draw=DRAWS, data=st.data())
+def test_who_would_look_at_a_single_job_follows_its_lane(size: int, draw: int, data: st.DataObject) -> None:
+    names = [f"w{number:03}" for number in range(size)]
+    peers = [(name, data.draw(st.sampled_from([(), ("mail",), ("mail", "other")]))) for name in names]
+    me = data.draw(st.sampled_from(names))
+    fleet = fleet_of(me, *peers)
+    consumed = dict(peers)[me] or ("mail", "other", "new")
+    lanes = fleet.lanes()
+    for queue in (None, *consumed):
+        if fleet.turn(claimable(1, draw, queue)) is not None:
+            assert lanes is None or draw % LANES in lanes
+
+
+def test_of_many_each_follows_few_lanes() -> None:
+    names = [f"w{number:02}" for number in range(20)]
+    fleets = [fleet_of(name, *((other, ()) for other in names)) for name in names]
+    counts = [len(fleet.lanes() or range(LANES)) for fleet in fleets]
+    assert sum(counts) == 2 * LANES  # one who looks at once, and one a moment later
+    assert max(counts) <= 2 * (LANES // 20 + 1)
+
+
+def test_one_who_does_not_know_its_place_follows_every_lane() -> None:
+    assert fleet_of("me").lanes() is None
+
+
+def test_those_who_handle_other_types_are_counted_apart() -> None:
+    peers = [Peer(f"w{number:02}", (), "old" if number % 4 else "new") for number in range(20)]
+    fleets = [Fleet(peer.id) for peer in peers]
+    for fleet in fleets:
+        fleet.meet(peers)
+    for draw in range(LANES):
+        chosen = {
+            peer.handles for peer, fleet in zip(peers, fleets, strict=True) if fleet.turn(claimable(1, draw)) == 0
+        }
+        assert chosen == {"old", "new"}
 
 
 def fleet_of(me: str, *peers: tuple[str, tuple[str, ...]]) -> Fleet:
@@ -51,7 +90,7 @@ def fleet_of(me: str, *peers: tuple[str, tuple[str, ...]]) -> Fleet:
 def test_only_those_count_that_consume_the_queue() -> None:
     peers = [*((f"mail{n}", ("mail",)) for n in range(4)), *((f"other{n}", ("other",)) for n in range(20)), ("z", ())]
     fleets = [fleet_of(name, *peers) for name, queues in peers if queues != ("other",)]
-    for draw in range(5):
+    for draw in range(0, LANES, LANES // 5):
         turns = [fleet.turn(claimable(1, draw, "mail")) for fleet in fleets]
         assert sorted(turns, key=str) == sorted([0.0, *BACKUPS, None, None], key=str)
 
@@ -69,10 +108,12 @@ def test_a_notice_of_anything_is_everybodys() -> None:
 def test_who_beats_next_changes_the_places() -> None:
     names = [f"w{n}" for n in range(6)]
     fleet = fleet_of("w5", *((name, ()) for name in names))
-    assert (fleet.size, fleet.turn(claimable(1, 5))) == (6, 0.0)
-    fleet.meet([Peer(name, ()) for name in ("w0", "w1", "w2", "w4", "w5")])
-    assert (fleet.size, fleet.turn(claimable(1, 4))) == (5, 0.0)
-    assert fleet.turn(claimable(1, 5)) is None
+    assert (fleet.size, fleet.turn(claimable(1, LANES - 1))) == (6, 0.0)
+    before = fleet.lanes()
+    fleet.meet([Peer(name, ()) for name in ("w4", "w5", "w6", "w7", "w8")])
+    assert (fleet.size, fleet.turn(claimable(1, LANES // 5 + 1))) == (5, 0.0)
+    assert fleet.turn(claimable(1, LANES - 1)) != 0.0
+    assert fleet.lanes() != before
 
 
 @given(size=st.integers(FEW + 1, 30), n=COUNTS, draw=DRAWS)

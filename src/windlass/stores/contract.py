@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from windlass.core.draft import Draft
 from windlass.core.history import Entry
@@ -93,6 +93,21 @@ class Claimed(list[Job]):
     def __init__(self, jobs: Iterable[Job] = (), *, more: bool = False) -> None:
         super().__init__(jobs)
         self.more = more
+
+
+class Pruned(int):
+    """How many jobs one call has deleted, and whether another one at once may delete more.
+
+    A call looks at a part of what there is, so it may delete less than it was asked for, or nothing, and still say so.
+    """
+
+    more: bool
+
+    def __new__(cls, n: int = 0, *, more: bool = False) -> Self:
+        """So many."""
+        pruned = super().__new__(cls, n)
+        pruned.more = more
+        return pruned
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +316,12 @@ class Jobs(Protocol):
         """
         ...
 
-    async def prune(self, retention: Retention, n: int) -> int:
+    async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete at most `n` finished jobs past their retention, and what else has expired.
 
-        Never a live job, nor one that a live job awaits. The work does not grow with what is kept.
+        Never a live job, nor one that a live job awaits. The work does not grow with what is kept. Whoever calls until
+        no more is said has had every queue looked at, and all deleted that was past its retention, but what stands
+        behind thousands that live jobs await: that may take some rounds.
         """
         ...
 
@@ -606,6 +623,8 @@ class Peer:
     id: str
     queues: tuple[str, ...]
     """the queues it consumes; empty is every queue"""
+    handles: str = ""
+    """the same for workers that handle the same types"""
 
 
 class Workers(Protocol):
@@ -675,14 +694,24 @@ class About(StrEnum):
     DUE = "d"
     """something is to happen at a time: a job was scheduled or is retrying, a schedule was put or resumed"""
     CHANGED = "e"
-    """a job ended, was asked to cancel, or changed otherwise"""
+    """a job ended, or changed otherwise"""
+    CANCEL = "x"
+    """a processing job was asked to stop: its worker should look which"""
     ANYTHING = "a"
     """something may have been missed: everyone should look at everything"""
 
 
+LANES = 64
+"""so many workers can each be told of single jobs without the others hearing of it"""
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint. Which of many idle workers follow it is drawn by whoever gives it."""
+    """A hint. Which of many idle workers follow it is drawn by whoever gives it.
+
+    One that tells of a single job travels in one of a few lanes, so that a store can spare those who would not follow
+    it.
+    """
 
     about: About
     queue: str | None = None
@@ -693,6 +722,12 @@ class Notice:
     """a number by chance, the same for everyone who hears of it"""
     hop: int = 0
     """how often it was passed on by one who was chosen and had no room"""
+
+    @property
+    def lane(self) -> int | None:
+        """The lane that it travels in; None reaches everybody."""
+        alone = self.about is About.CLAIMABLE and self.n == 1 and not self.hop
+        return self.draw % LANES if alone else None
 
     def text(self) -> str:
         """As it travels: short, and never anything of a job but its queue."""
@@ -729,6 +764,10 @@ class Notices(Protocol):
         Several changes of a moment may be told as one. After a fault, and where a store cannot tell what was changed,
         the notice is about ANYTHING. An insert of queued jobs, a promotion and an unblocking are about CLAIMABLE.
         """
+        ...
+
+    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+        """Say which lanes a subscriber follows; None, as at first, is all of them. Others may be told all the same."""
         ...
 
     @property

@@ -1,20 +1,21 @@
 """The fleet: which of many workers follow a notice, so that one job does not wake them all.
 
-Whoever tells that jobs were queued draws a number with it. The workers that consume the queue, ordered by id, count
-from there: as many as there are jobs look at once, one or two more a moment later in case one of these is gone, and
-the others do nothing. Polling is the floor under all of this, as it is under notices.
+Whoever tells that jobs were queued draws a number with it. The workers that consume the queue and handle the same
+types, ordered by id, count from there: as many as there are jobs look at once, one or two more a moment later in case
+one of these is gone, and the others do nothing. A single job is told in one of a few lanes, and a worker hears only
+those in which it would look. Polling is the floor under all of this, as it is under notices.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windlass.stores.contract import About
+from windlass.stores.contract import LANES, About, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windlass.stores.contract import Notice, Peer
+    from windlass.stores.contract import Peer
 
 FEW = 3
 """so few workers all follow every notice"""
@@ -22,6 +23,7 @@ MANY = 10
 """of more than so many some worker polls several times a second: one who looks later is enough"""
 BACKUPS = (0.03, 0.1)
 """seconds after which those look who look later"""
+_UNNAMED = ""  # stands for every queue that no worker names: only those who consume all queues look there
 
 
 def turn(place: int, size: int, notice: Notice) -> float | None:
@@ -29,10 +31,28 @@ def turn(place: int, size: int, notice: Notice) -> float | None:
     if size <= FEW:
         return 0.0
     backups = BACKUPS if size <= MANY else BACKUPS[:1]
-    after = (place - notice.draw) % size - notice.n
+    after = (place - first(size, notice)) % size - notice.n
     if after < 0:
         return 0.0
     return backups[after] if after < len(backups) else None
+
+
+def first(size: int, notice: Notice) -> int:
+    """The place from which so many count. Each has as many lanes as any other, or one more; a large fleet shares."""
+    place, width = _span(notice.draw % LANES, size)
+    return (place + notice.draw // LANES % width) % size
+
+
+def _span(lane: int, size: int) -> tuple[int, int]:
+    """The first of the places that are drawn in a lane, and how many there are."""
+    place = lane * size // LANES
+    return place, max(1, (lane + 1) * size // LANES - place)
+
+
+def _looks(place: int, size: int, lane: int) -> bool:
+    """Whether the worker at this place looks at some notice of this lane."""
+    draws = (lane + LANES * at for at in range(_span(lane, size)[1]))
+    return any(turn(place, size, Notice(About.CLAIMABLE, draw=draw)) is not None for draw in draws)
 
 
 class Fleet:
@@ -62,7 +82,16 @@ class Fleet:
     def leads(self, notice: Notice) -> bool:
         """Whether this worker is the first of those who look: the one to pass the notice on if it cannot follow it."""
         place, size = self._place(notice.queue)
-        return size > FEW and (place - notice.draw) % size == 0
+        return size > FEW and place == first(size, notice)
+
+    def lanes(self) -> frozenset[int] | None:
+        """The lanes in which this worker may have to look, whatever queue it is about; None is all."""
+        me = next((peer for peer in self._peers if peer.id == self._id), None)
+        if me is None:
+            return None
+        named = me.queues or (_UNNAMED, *{name for peer in self._peers for name in peer.queues})
+        places = {self._place(queue) for queue in (None, *named)}
+        return frozenset(lane for lane in range(LANES) if any(_looks(*place, lane) for place in places))
 
     def _place(self, queue: str | None) -> tuple[int, int]:
         place = self._places.get(queue)
@@ -71,6 +100,11 @@ class Fleet:
         return place
 
     def _count(self, queue: str | None) -> tuple[int, int]:
-        ids = [peer.id for peer in self._peers if queue is None or not peer.queues or queue in peer.queues]
+        mine = next((peer.handles for peer in self._peers if peer.id == self._id), "")
+        ids = [
+            peer.id
+            for peer in self._peers
+            if peer.handles == mine and (queue is None or not peer.queues or queue in peer.queues)
+        ]
         # Who is not among them, as at the start or after a long pause, follows every notice.
         return (ids.index(self._id), len(ids)) if self._id in ids else (0, 0)

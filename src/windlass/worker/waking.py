@@ -10,10 +10,10 @@ from windlass.worker.fleet import FEW
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from windlass.core.events import Hub
-    from windlass.stores.contract import Store
+    from windlass.stores.contract import Peer, Store
     from windlass.worker.config import WorkerConfig
     from windlass.worker.fleet import Fleet
     from windlass.worker.slots import Slots
@@ -51,12 +51,19 @@ class Waking:
                 self._due()
                 if notice.hop and self._fleet.turn(notice) == 0.0:
                     self._duty()
-            case About.CHANGED:
+            case About.CANCEL:
                 self._look_for_cancels()
+            case About.CHANGED:
+                pass  # for those who wait for a job's end; what it lets in is told as claimable
             case About.ANYTHING:
                 self._claim()
                 self._due()
                 self._look_for_cancels()
+
+    def meet(self, peers: Sequence[Peer]) -> None:
+        """Know who else has beaten lately, and hear only of what this worker would look at."""
+        self._fleet.meet(peers)
+        self._store.notices.heed(self.hear, self._fleet.lanes())
 
     def ramp_up(self, n: int, queue: str | None = None) -> None:
         """Let others look, too: there may be more than this worker has slots for."""

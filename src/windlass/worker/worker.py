@@ -189,7 +189,7 @@ class Worker:
             self._hand_back_unrun,
             self._waking.ramp_up,
         )
-        self._leasing = Leasing(store, config, self._slots, hub, self._describe, self._fleet.meet)
+        self._leasing = Leasing(store, config, self._slots, hub, self._describe, self._waking.meet)
         wake = self._claiming.wake.set
         self._promoting = Promoting(store, hub, poll, wake)
         self._rescuing = Rescuing(

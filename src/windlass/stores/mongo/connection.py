@@ -113,6 +113,8 @@ def _nothing(_: Notice) -> None:
 
 APART = "\x1f"
 """between the notices that one write carries, and before the first"""
+LANE = "\x1e"
+"""before the lane of a single notice, which ends it"""
 
 
 class Link:
@@ -177,7 +179,9 @@ class Link:
         """
         self._news += 1
         name = f"{self.name_of_news if known else ''}{self._news:x}"
-        return APART.join([name, *[notice.text() for notice in notices]])
+        said = APART.join([name, *[notice.text() for notice in notices]])
+        lane = notices[0].lane if len(notices) == 1 else None
+        return said if lane is None else f"{said}{LANE}{lane}"
 
     def tell(self, notices: Sequence[Notice]) -> None:
         """Tell this store's own listeners of what has been written."""

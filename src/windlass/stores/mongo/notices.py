@@ -1,6 +1,7 @@
 """Wake-ups on MongoDB: at once from this store, by a change stream from others.
 
-The stream carries nothing but what the writer of a change said of it, and never gives up: after any fault it forgets
+The stream carries nothing but what the writer of a change said of it. What tells of a single job says its lane, and the
+server sorts out lanes that nobody here follows. It never gives up: after any fault it forgets
 where it was, tells everybody to look at everything, because something may have been missed, and opens anew with a
 capped pause. While it is closed, and on a standalone server, which has none, only polling finds what others changed;
 `healthy` says so.
@@ -19,7 +20,8 @@ from pymongo.errors import PyMongoError
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
 from windlass.stores.contract import ANYTHING, About, Notice
-from windlass.stores.mongo.connection import APART, AT_ONCE, Room, guarded
+from windlass.stores.lanes import ALL, Lanes
+from windlass.stores.mongo.connection import APART, AT_ONCE, LANE, Room, guarded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -39,7 +41,7 @@ _MANY = 100  # jobs changed here between two looks: more is not read in the log 
 
 _UPDATED = "updateDescription.updatedFields.wake"
 _GONE = ("drop", "rename", "dropDatabase", "invalidate")
-CHANGED, DUE = Notice(About.CHANGED), Notice(About.DUE)
+CHANGED, DUE, CANCEL = Notice(About.CHANGED), Notice(About.DUE), Notice(About.CANCEL)
 
 
 def claimable(queues: Iterable[str]) -> list[Notice]:
@@ -62,13 +64,16 @@ def news_of(moves: Iterable[tuple[str, str]]) -> list[Notice]:
     return [*claimable(queued), *others]
 
 
-def worth_waking(link: Link) -> Doc:
+def worth_waking(link: Link, lanes: frozenset[int] = ALL) -> Doc:
     """Which changes are news: those whose writer said so, by the field `wake`. The server sorts out all others."""
     ours = [link.name(of) for of in ("jobs", "queues", "schedules", "meta")]
+    said: Doc = {"$exists": True}
+    if lanes != ALL:
+        said = {"$regex": f"^[^{LANE}]*$|{LANE}({'|'.join(map(str, sorted(lanes)))})$"}
     return {
         "$or": [
-            {"ns.coll": {"$in": ours}, "operationType": "insert", "fullDocument.wake": {"$exists": True}},
-            {"ns.coll": {"$in": ours}, "operationType": "update", _UPDATED: {"$exists": True}},
+            {"ns.coll": {"$in": ours}, "operationType": "insert", "fullDocument.wake": said},
+            {"ns.coll": {"$in": ours}, "operationType": "update", _UPDATED: said},
             {"ns.coll": link.name("schedules"), "operationType": "delete"},
             {"ns.coll": link.name("jobs"), "operationType": {"$in": _GONE[:2]}},
             {"operationType": {"$in": _GONE[2:]}},
@@ -82,6 +87,7 @@ class MongoNotices(Room):
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._listeners: list[Listener] = []
+        self._lanes = Lanes()
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = self._gathering = False
         self._gathered: list[Notice] = []
@@ -114,14 +120,20 @@ class MongoNotices(Room):
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
+        self._lanes.enter(wake)
         if self._watcher is None and not self.link.standalone:
             self._watcher = asyncio.create_task(self._watch(), name="windlass-mongo-notices")
         try:
             yield
         finally:
             self._listeners.remove(listener)
+            self._lanes.leave(wake)
             if not self._listeners:
                 await self.close()
+
+    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+        """Follow only these lanes once the stream is opened anew, which it is then."""
+        self._lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching."""
@@ -147,16 +159,18 @@ class MongoNotices(Room):
     async def _follow(self) -> None:
         known = self.link.name_of_news
         news = {"_id": 1, "operationType": 1, "wake": {"$ifNull": ["$fullDocument.wake", f"${_UPDATED}"]}}
-        stages: list[Doc] = [{"$match": worth_waking(self.link)}, {"$project": news}]
+        moved = self._lanes.watched()
         database = self.link.client[self.link.place.database]
         while self._wanted():
             # Following costs the server a wake-up per change in its log, ours among them: a store that writes much
             # finds by itself what there is to do, and follows only now and then, from where the log is by then.
             await self._rest()
+            moved.clear()
+            stages: list[Doc] = [{"$match": worth_waking(self.link, self._lanes.followed)}, {"$project": news}]
             async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
                 self._healthy = True
                 self.tell()  # what was changed before it was open, a look finds
-                while self._wanted() and self.link.written < _MANY:
+                while self._wanted() and self.link.written < _MANY and not moved.is_set():
                     await self._rest()
                     change = await stream.try_next()
                     if not stream.alive or (change is not None and change["operationType"] in _GONE):
@@ -197,6 +211,6 @@ DUE_ALONE = f"{APART}{DUE.text()}"
 
 
 def _told(wake: str) -> list[Notice]:
-    _, apart, said = wake.partition(APART)
+    _, apart, said = wake.partition(LANE)[0].partition(APART)
     # A windlass before this one says nothing of what its change is about.
     return [Notice.of(text) for text in said.split(APART) if text] if apart else [ANYTHING]

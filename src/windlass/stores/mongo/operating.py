@@ -9,7 +9,7 @@ from pymongo.errors import DuplicateKeyError
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
-from windlass.stores.mongo.notices import CHANGED, news_of
+from windlass.stores.mongo.notices import CANCEL, CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, change, latest, line
 from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
@@ -69,6 +69,8 @@ async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
 async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
     found = {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
     notices = news_of([(told["status"], doc["queue"])])
+    if told["status"] == Status.PROCESSING:
+        notices.append(CANCEL)
     done = await link.jobs.update_one(found, change(told, values, wake=link.news(notices)))
     if done.modified_count:
         link.tell(notices)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
 
+SEP = "\x1f"
+
+
 class MongoWorkers(Room):
     """See `contract.Workers` for what each promises."""
 
@@ -35,7 +38,7 @@ class MongoWorkers(Room):
             workers.update_one({"_id": worker.id}, [{"$set": stamped}], upsert=True), workers.find(others).to_list()
         )
         there = [info for info in [worker, *map(_worker, rows)] if not info.stopping]
-        return [Peer(info.id, info.queues) for info in sorted(there, key=lambda info: info.id)]
+        return [Peer(info.id, info.queues, SEP.join(info.types)) for info in sorted(there, key=lambda info: info.id)]
 
     @guarded
     async def list(self) -> Sequence[WorkerInfo]:

@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.errors import StoreError
-from windlass.stores.contract import Claimed, Created, Extended, Inserted, Promoted, Replaced, Verdict
+from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Pruned, Replaced, Verdict
 from windlass.stores.postgres import inserting, joining, operating, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import Room, guarded, in_doubt
-from windlass.stores.postgres.notices import CHANGED, channel_of, claimable, of_drafts
+from windlass.stores.postgres.notices import CANCEL, CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
 from windlass.stores.postgres.unblocking import Rounds
 
@@ -182,9 +182,10 @@ class PostgresJobs(Room):
         return rescued
 
     @guarded
-    async def prune(self, retention: Retention, n: int) -> int:
+    async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""
-        return await sweeping.prune(self.link, retention, n)
+        removed = await sweeping.prune(self.link, retention, n)
+        return Pruned(removed, more=removed >= n)
 
     @guarded
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
@@ -192,5 +193,6 @@ class PostgresJobs(Room):
         if not orders:
             return []
         answers, queues = await operating.operate(self.link, orders)
-        self.link.changed(CHANGED, *claimable(queues))
+        asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
+        self.link.changed(CHANGED, *([CANCEL] if asked else ()), *claimable(queues))
         return answers

@@ -2,7 +2,8 @@
 
 It is sent after the change, not with it: a transaction that notifies makes
 all others that do wait for its commit, and a hint is not worth that. Only inside a caller's own transaction is it sent
-by the commit. The listener has a connection of its own, and from time to time sends a notice to itself: if that does
+by the commit. What tells of a single job goes to the channel of its lane, so that the server passes it on only to those
+who follow that. The listener has a connection of its own, and from time to time sends a notice to itself: if that does
 not come back, as behind a pooler or on a connection that is half dead, push is not healthy and polling takes over.
 """
 
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import ANYTHING, About, Notice
+from windlass.stores.lanes import Lanes
 from windlass.stores.postgres.connection import DRIVER, Room, guarded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from windlass.core.draft import Draft
-    from windlass.stores.postgres.connection import Link
+    from windlass.stores.postgres.connection import Connection, Link
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -38,12 +40,13 @@ _CLOCKS = timedelta(seconds=5)  # how far our clock may lie from the server's: w
 
 # A hint that is lost in a crash is found by polling: its transaction does not wait for the disk.
 NOTIFY = """
-SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, told) FROM unnest($2::text[]) AS told
+SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, told)
+FROM unnest($1::text[], $2::text[]) AS news (channel, told)
 """
 _FAULTS = (*DRIVER, StoreError)
 Listener: TypeAlias = "tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]"
 
-CHANGED, DUE = Notice(About.CHANGED), Notice(About.DUE)
+CHANGED, DUE, CANCEL = Notice(About.CHANGED), Notice(About.DUE), Notice(About.CANCEL)
 
 
 def claimable(queues: Sequence[str]) -> list[Notice]:
@@ -66,9 +69,10 @@ def of_drafts(drafts: Sequence[Draft]) -> list[Notice]:
     return [*claimable(queued), *([DUE] if due else ())]
 
 
-def channel_of(link: Link) -> str:
-    """The channel of this installation; the same whatever characters its names have."""
-    return f"windlass_{hashlib.blake2s(link.scope.encode(), digest_size=8).hexdigest()}"
+def channel_of(link: Link, lane: int | None = None) -> str:
+    """The channel of this installation, or of one lane of it; the same whatever characters its names have."""
+    name = f"windlass_{hashlib.blake2s(link.scope.encode(), digest_size=8).hexdigest()}"
+    return name if lane is None else f"{name}_{lane}"
 
 
 class PostgresNotices(Room):
@@ -77,6 +81,7 @@ class PostgresNotices(Room):
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._listeners: list[Listener] = []
+        self._lanes = Lanes()
         self._watcher: asyncio.Task[None] | None = None
         self._teller: asyncio.Task[None] | None = None
         self._told: dict[Notice, None] = {}
@@ -118,25 +123,32 @@ class PostgresNotices(Room):
         while self._told:
             told, self._told = self._told, {}
             with suppress(*_FAULTS):
-                await self._notify([notice.text() for notice in (told if len(told) <= _MOST else _gathered(told))])
+                await self._notify(told if len(told) <= _MOST else _gathered(told))
             await asyncio.sleep(_GATHER)
 
-    async def _notify(self, told: list[str]) -> None:
-        await self.link.once(NOTIFY, channel_of(self.link), told)
+    async def _notify(self, notices: Iterable[Notice]) -> None:
+        news = [(channel_of(self.link, notice.lane), notice.text()) for notice in notices]
+        await self.link.once(NOTIFY, [channel for channel, _ in news], [text for _, text in news])
 
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
+        self._lanes.enter(wake)
         if self._watcher is None and not self.link.pooled:
             self._watcher = asyncio.create_task(self._watch(), name="windlass-postgres-notices")
         try:
             yield
         finally:
             self._listeners.remove(listener)
+            self._lanes.leave(wake)
             if not self._listeners:
                 await self._stop_watching()
+
+    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+        """Follow only these lanes from the next moment on."""
+        self._lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching, and send what is still to be sent."""
@@ -167,11 +179,13 @@ class PostgresNotices(Room):
         """Listen until the connection fails; returns whether it ever worked."""
         connection = await self.link.connect(cached=False)
         lost = asyncio.Event()
-        worked = False
+        worked, moved = False, self._lanes.watched()
+        following = asyncio.create_task(self._follow_lanes(connection, moved), name="windlass-postgres-lanes")
         try:
             connection.add_termination_listener(lambda _: lost.set())
             async with asyncio.timeout(self.link.place.timeout):
                 await connection.add_listener(channel_of(self.link), self._hear)
+            moved.set()
             while not lost.is_set() and await self._probe():
                 if not self._healthy:
                     self._healthy = worked = True
@@ -181,8 +195,24 @@ class PostgresNotices(Room):
                         await lost.wait()
         finally:
             self._healthy = False
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
             self.link.drop(connection)
         return worked
+
+    async def _follow_lanes(self, connection: Connection, moved: asyncio.Event) -> None:
+        followed = frozenset[int]()
+        while True:
+            await moved.wait()
+            moved.clear()
+            lanes = self._lanes.followed
+            # A connection that fails here ends for the one who listens, too.
+            with suppress(*_FAULTS):
+                for lane in sorted(lanes - followed):
+                    await connection.add_listener(channel_of(self.link, lane), self._hear)
+                for lane in sorted(followed - lanes):
+                    await connection.remove_listener(channel_of(self.link, lane), self._hear)
+                followed = lanes
 
     async def _probe(self) -> bool:
         """Whether a notice to oneself comes back."""
@@ -190,7 +220,7 @@ class PostgresNotices(Room):
         heard = self._probes[name] = asyncio.Event()
         try:
             async with asyncio.timeout(_HEARD):
-                await self._notify([name])
+                await self.link.once(NOTIFY, [channel_of(self.link)], [name])
                 await heard.wait()
         except TimeoutError:
             return False

@@ -21,7 +21,7 @@ ON CONFLICT (id) DO UPDATE SET described = excluded.described, beat_at = exclude
 # In one round trip with the beat, whose own row is not seen by it.
 BEAT_AND_LOOK = f"""
 WITH beat AS ({BEAT} RETURNING id, described)
-SELECT id, described -> 'queues' FROM (
+SELECT id, described -> 'queues', md5(described ->> 'types') FROM (
     SELECT id, described FROM beat
     UNION ALL
     SELECT id, described FROM windlass_workers
@@ -42,7 +42,7 @@ class PostgresWorkers(Room):
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         rows = await self.link.fetch(BEAT_AND_LOOK, worker.id, json.dumps(told), SILENT)
-        return [Peer(id_, tuple(json.loads(queues))) for id_, queues in rows]
+        return [Peer(id_, tuple(json.loads(queues)), handles) for id_, queues, handles in rows]
 
     @guarded
     async def list(self) -> Sequence[WorkerInfo]:

@@ -1,6 +1,7 @@
-"""Wake-ups on Redis: scripts publish to one channel, which a connection of its own listens to.
+"""Wake-ups on Redis: scripts publish to a channel, which a connection of its own listens to.
 
-A notice says what it is about (`contract.Notice`). The listener never gives up: after any fault it wakes everybody
+A notice says what it is about (`contract.Notice`). That of a single job goes to the channel of its lane, and so only to
+those who follow it. The listener never gives up: after any fault it wakes everybody
 once, because something may have been missed, and connects anew with a capped pause. At first, and whenever it has heard
 nothing for a while, it publishes a word to itself: if that does not come back, push is not healthy and polling takes
 over. An answer to a ping would not do: it shows that the connection lives, not that notices pass.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from redis.exceptions import RedisError
 
 from windlass.core.errors import WindlassError
 from windlass.stores.contract import ANYTHING, About, Notice
+from windlass.stores.lanes import Lanes
 from windlass.stores.redis.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class RedisNotices(Room):
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]] = []
+        self._lanes = Lanes()
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = False
         self._gathering = False
@@ -54,21 +58,27 @@ class RedisNotices(Room):
     @guarded
     async def publish(self, notice: Notice = ANYTHING) -> None:
         """Tell whoever listens."""
-        await self.link.command("PUBLISH", self.link.key("notices"), notice.text())
+        await self.link.command("PUBLISH", self._channel(notice.lane), notice.text())
 
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
         listener = (asyncio.get_running_loop(), wake)
         self._listeners.append(listener)
+        self._lanes.enter(wake)
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch(), name="windlass-redis-notices")
         try:
             yield
         finally:
             self._listeners.remove(listener)
+            self._lanes.leave(wake)
             if not self._listeners:
                 await self.close()
+
+    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+        """Follow only these lanes from the next moment on."""
+        self._lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop listening."""
@@ -107,13 +117,15 @@ class RedisNotices(Room):
         if self.link.nodes.clustered:
             await self.link.locate()  # every node tells what is published on any; this one answers
         client = self.link.connect()
-        channel = client.pubsub(ignore_subscribe_messages=True)  # None comes in their place, and so the first probe
-        worked = False
+        channel = client.pubsub()
+        worked, moved = False, self._lanes.watched()
+        following = asyncio.create_task(self._follow_lanes(channel, moved), name="windlass-redis-lanes")
         try:
             async with asyncio.timeout(self.link.place.timeout):
-                await channel.subscribe(self.link.key("notices"))
+                await channel.subscribe(self._channel(None))
+            moved.set()
             while self._wanted():
-                message = await channel.get_message(timeout=_QUIET)
+                message = await _next(channel, _QUIET) if worked else None
                 if message is None:
                     message = await self._probe(channel)
                     if message is None:
@@ -126,15 +138,34 @@ class RedisNotices(Room):
             return worked
         finally:
             self._healthy = False
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
             await channel.aclose()
             await client.aclose()
+
+    async def _follow_lanes(self, channel: Any, moved: asyncio.Event) -> None:
+        followed = frozenset[int]()
+        while True:
+            await moved.wait()
+            moved.clear()
+            lanes = self._lanes.followed
+            # A connection that fails here fails the one who reads from it, too.
+            with suppress(*_FAULTS):
+                if lanes - followed:
+                    await channel.subscribe(*map(self._channel, sorted(lanes - followed)))
+                if followed - lanes:
+                    await channel.unsubscribe(*map(self._channel, sorted(followed - lanes)))
+                followed = lanes
+
+    def _channel(self, lane: int | None) -> str:
+        return self.link.key("notices") if lane is None else self.link.key(f"notices:{lane}")
 
     async def _probe(self, channel: Any) -> Any:
         """The notice that came after one was sent to oneself; None if none did."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_HEARD):
-                await self.link.command("PUBLISH", self.link.key("notices"), _PROBE)
-        return await channel.get_message(timeout=_HEARD)
+                await self.link.command("PUBLISH", self._channel(None), _PROBE)
+        return await _next(channel, _HEARD)
 
     def _ring_soon(self, notice: Notice) -> None:
         """Ring at once, and for all that comes in the next moment together at its end."""
@@ -153,6 +184,16 @@ class RedisNotices(Room):
         if gathered:
             self._gathering = True
             asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
+
+
+async def _next(channel: Any, within: float) -> Any:
+    """The next notice; None if none came in time."""
+    over = time.monotonic() + within
+    while (left := over - time.monotonic()) > 0:
+        message = await channel.get_message(timeout=left)
+        if message is None or message["type"] == "message":  # and no answer to a subscription
+            return message
+    return None
 
 
 def coalesced(notices: Sequence[Notice]) -> list[Notice]:

@@ -39,7 +39,7 @@ node, so that a script may use them together.
     upcoming            schedules by their next tick; those that are paused at +inf
     peers               workers that are not stopping, by their last beat; `consume` has their queues
     queues paused depths schedules workers meta   one hash each
-    notices             the channel of wake-ups
+    notices             the channel of wake-ups; `notices:<lane>` those of single jobs
 
 Names that are joined (|) have the character 31 between them: no name has control characters. Instants are milliseconds
 since 1970 UTC. A status or an event is one letter. A field without a value is empty.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from hashlib import blake2s
 from typing import TYPE_CHECKING
 
 from windlass.stores.contract import SILENT, Peer, WorkerInfo
 from windlass.stores.redis.connection import Room, guarded
-from windlass.stores.redis.records import SEP, as_duration_ms, instant, unpacked
+from windlass.stores.redis.records import PART, SEP, as_duration_ms, instant, unpacked
 from windlass.stores.redis.views import as_pairs
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ class RedisWorkers(Room):
         """Write how the worker is, and read who else is there."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
-        queues = SEP.join(worker.queues)
-        values: list[Value] = [worker.id, json.dumps(told), queues, int(worker.stopping), as_duration_ms(SILENT)]
+        handles = blake2s(SEP.join(worker.types).encode(), digest_size=8).hexdigest()
+        consumes = PART.join([SEP.join(worker.queues), handles])
+        values: list[Value] = [worker.id, json.dumps(told), consumes, int(worker.stopping), as_duration_ms(SILENT)]
         peers, consumed = await self.link.run("beat", values)
         return sorted(map(_peer, peers, consumed), key=lambda peer: peer.id)
 
@@ -43,8 +45,9 @@ class RedisWorkers(Room):
             await self.link.run("forget", list(ids))
 
 
-def _peer(worker_id: bytes, queues: bytes) -> Peer:
-    return Peer(worker_id.decode(), tuple(queues.decode().split(SEP)) if queues else ())
+def _peer(worker_id: bytes, consumes: bytes) -> Peer:
+    queues, _, handles = consumes.decode().partition(PART)
+    return Peer(worker_id.decode(), tuple(queues.split(SEP)) if queues else (), handles)
 
 
 def _worker(record: bytes) -> WorkerInfo:

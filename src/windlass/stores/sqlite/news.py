@@ -52,7 +52,8 @@ class News(NamedTuple):
             return News(notice.n, notice.queue, hop=notice.hop)
         if notice.about is About.DUE:
             return News(due=notice.n)
-        return News(changed=notice.n) if notice.about is About.CHANGED else News(anything=1)
+        changed = notice.about in (About.CHANGED, About.CANCEL)
+        return News(changed=notice.n) if changed else News(anything=1)
 
 
 NOTHING = News()
@@ -98,7 +99,8 @@ class Told(NamedTuple):
         if self.due > seen.due:
             notices.append(Notice(About.DUE, n=self.due - seen.due))
         if self.changed > seen.changed:
-            notices.append(Notice(About.CHANGED, n=self.changed - seen.changed))
+            # The file tells neither from the other; to look who was asked to stop costs a read of an index.
+            notices += [Notice(About.CHANGED, n=self.changed - seen.changed), Notice(About.CANCEL)]
         return notices
 
 

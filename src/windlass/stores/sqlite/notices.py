@@ -87,6 +87,9 @@ class SqliteNotices:
             if last:
                 await self.close()
 
+    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+        """Changes nothing: whoever watches the file is woken by every change of it."""
+
     def _begin(self, told: Told) -> None:
         with self._lock:
             self._seen = self._seen or told

@@ -20,7 +20,7 @@ ON CONFLICT (id) DO UPDATE SET described = excluded.described, beat_at = exclude
 """
 ALL = "SELECT described, started_at, beat_at FROM windlass_workers ORDER BY id"
 PEERS = """
-SELECT id, json_extract(described, '$.queues') FROM windlass_workers
+SELECT id, json_extract(described, '$.queues'), json_extract(described, '$.types') FROM windlass_workers
 WHERE beat_at > ? AND NOT json_extract(described, '$.stopping') ORDER BY id
 """
 FORGET = "DELETE FROM windlass_workers WHERE id = ?"
@@ -41,7 +41,7 @@ class SqliteWorkers:
         await self._engine.write(lambda db, now: db.execute(self._sql(BEAT), (worker.id, text, now, now)).rowcount)
         silent = as_duration_ms(SILENT)
         rows = await self._engine.read(lambda db, now: db.execute(self._sql(PEERS), (now - silent,)).fetchall())
-        return [Peer(peer, tuple(json.loads(queues))) for peer, queues in rows]
+        return [Peer(peer, tuple(json.loads(queues)), handles) for peer, queues, handles in rows]
 
     async def list(self) -> list[WorkerInfo]:
         """Every worker, by id."""

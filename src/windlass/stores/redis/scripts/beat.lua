@@ -1,5 +1,5 @@
--- ARGV: worker, how it describes itself, its queues, whether it is stopping, ms after which one that is silent is presumed
--- dead. Answers id and queues of all that have beaten since and are not stopping; `peers` has them by their last beat.
+-- ARGV: worker, how it describes itself, its queues and what it handles, whether it is stopping, ms after which one that is
+-- silent is presumed dead. Answers id and the same of all that have beaten since and are not stopping; `peers` has them by their last beat.
 local worker = ARGV[1]
 local found = redis.call('HGET', P .. 'workers', worker)
 local started = found and split(found)[1] or NOW

@@ -462,10 +462,14 @@ local function go_on_when_full()
   redis.call('DEL', P .. 'none')
 end
 
--- As contract.Notice reads it. Everyone is to hear the same draw; the clock's microseconds are chance enough.
+-- As contract.Notice reads it. Everyone is to hear the same draw; the clock's microseconds are chance enough. Of a single
+-- job only those are told who follow its lane.
+local LANES = 64
+
 local function publish(about, n, queue)
   local draw = (clock[1] * 1000003 + clock[2] * 7919) % 16777216
-  redis.call('PUBLISH', P .. 'notices', about .. digits[n] .. '.' .. digits[draw] .. '.0.' .. queue)
+  local lane = about == 'c' and n == 1 and ':' .. digits[draw % LANES] or ''
+  redis.call('PUBLISH', P .. 'notices' .. lane, about .. digits[n] .. '.' .. digits[draw] .. '.0.' .. queue)
 end
 
 -- Tells listeners what this call has changed; `changed_otherwise`: what no list tells of.
@@ -478,6 +482,9 @@ local function wake(changed_otherwise)
   end
   if news.changed or changed_otherwise then
     publish('e', 1, '')
+  end
+  if news.cancel then
+    publish('x', 1, '')
   end
   news = {queued = 0}
 end

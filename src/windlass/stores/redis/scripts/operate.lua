@@ -94,6 +94,7 @@ for at = 1, #ARGV, 3 do
     local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2])
     answers[#answers + 1] = {verdict, found, holder}
     -- Of jobs that are gone no list tells; nor of those that were only asked to stop.
+    news.cancel = news.cancel or verdict == 'requested'
     asked = asked or verdict == 'requested' or (verdict == 'done' and ARGV[at + 1] == 'x')
     if verdict == 'done' then
       -- The one that went may have been next in line: those behind it must not wait for its end.
