@@ -83,7 +83,7 @@ async def _go(desk: Desk) -> int:
             some = await desk.store.jobs.prune(desk.app.retention, _AT_ONCE)
             gone += some
             bar(gone)
-            if some < _AT_ONCE:
+            if not some.more:
                 return gone
 
 

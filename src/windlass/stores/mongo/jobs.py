@@ -9,7 +9,7 @@ from pymongo.errors import InvalidOperation, PyMongoError
 from pymongo.synchronous.client_session import ClientSession
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
 from windlass.stores.mongo import inserting, operating, settling, sweeping
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Room, guarded, translate
@@ -110,7 +110,7 @@ class MongoJobs(Room):
         return await sweeping.rescue(self.link, n)
 
     @guarded
-    async def prune(self, retention: Retention, n: int) -> int:
+    async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""
         return await sweeping.prune(self.link, retention, n)
 

@@ -11,7 +11,7 @@ from windlass.core.history import Happened
 from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
 from windlass.core.transition import decide, honour_cancel
-from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
 from windlass.stores.mongo.connection import BY_ID
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
@@ -156,7 +156,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     ]
 
 
-async def prune(link: Link, retention: Retention, n: int) -> int:
+async def prune(link: Link, retention: Retention, n: int) -> Pruned:
     """Delete finished jobs past their time. Figures, workers and locks go by themselves, by TTL indexes."""
     now, removed = await link.now(), 0
     found = link.collection("queues").find({"_id": {"$gt": link.pruned_to}}, {"_id": 1}).sort("_id", 1)
@@ -168,7 +168,8 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
             removed += await _prune(link, status, queue, before, n - removed)
     if removed < n:  # else there may be more in these
         link.pruned_to = names[-1] if len(names) >= _QUEUES_PRUNED else ""
-    return removed + await _prune_to_numbers(link, retention, n - removed)
+    removed += await _prune_to_numbers(link, retention, n - removed)
+    return Pruned(removed, more=removed >= n or bool(link.pruned_to))
 
 
 _QUEUES_PRUNED = 50  # at how many queues one call looks; the next one goes on behind them

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
 from windlass.stores.redis import claiming, inserting, operating, settling, sweeping
 from windlass.stores.redis.connection import Room, guarded
 
@@ -80,7 +80,7 @@ class RedisJobs(Room):
         return await sweeping.rescue(self.link, n)
 
     @guarded
-    async def prune(self, retention: Retention, n: int) -> int:
+    async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""
         return await sweeping.prune(self.link, retention, n)
 

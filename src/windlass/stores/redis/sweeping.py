@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from windlass.core.outcome import Lost
 from windlass.core.status import Status
 from windlass.core.transition import decide
-from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
 from windlass.stores.redis.records import STATUSES, Shared, as_duration_ms, duration, job_of
 from windlass.stores.redis.settling import settle
 
@@ -63,7 +63,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     return rescued
 
 
-async def prune(link: Link, retention: Retention, n: int) -> int:
+async def prune(link: Link, retention: Retention, n: int) -> Pruned:
     """Delete finished jobs past their time, and figures and workers that have expired."""
     kept = _kept(retention)
     for queue, own in retention.queues.items():
@@ -71,10 +71,10 @@ async def prune(link: Link, retention: Retention, n: int) -> int:
     removed = 0
     while True:
         part = min(n - removed, _AT_ONCE)
-        gone: int = await link.run("prune", [part, *kept])
+        gone, more = await link.run("prune", [part, *kept])
         removed += gone
         if gone < part or removed >= n:
-            return removed
+            return Pruned(removed, more=bool(more))
 
 
 def _kept(retention: Retention) -> list[Value]:

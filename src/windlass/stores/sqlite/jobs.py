@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
-from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Verdict
+from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
 from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking
 from windlass.stores.sqlite.engine import translated
 from windlass.stores.sqlite.heads import NOWHERE, Heads
@@ -256,10 +256,10 @@ class SqliteJobs:
                 return handed.rescued
         return []
 
-    async def prune(self, retention: Retention, n: int) -> int:
+    async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""
-        seqs = await self._engine.read(lambda db, now: pruning.past(db, self._sql, retention, self._rounds, n, now))
-        return await self._engine.write(lambda db, now: pruning.prune(db, self._sql, seqs, now))
+        old = await self._engine.read(lambda db, now: pruning.past(db, self._sql, retention, self._rounds, n, now))
+        return await self._engine.write(lambda db, now: pruning.prune(db, self._sql, old, now))
 
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:
         """Carry out operators' orders."""

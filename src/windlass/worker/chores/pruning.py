@@ -34,11 +34,11 @@ class Pruning:
             await self.once()
 
     async def once(self) -> None:
-        """Prune all that is due, batch by batch."""
+        """Prune all that is due, batch by batch, until the store has looked everywhere."""
         while True:
             gone = await self._steady.attempt(lambda: self._store.jobs.prune(self._retention, AT_ONCE))
             if gone:
                 self._hub.tell(ChoreDone("prune", gone))
-            if gone is None or gone < AT_ONCE:
+            if gone is None or not gone.more:
                 return
             await asyncio.sleep(_BREATH)

@@ -1,5 +1,5 @@
 -- ARGV: n, how many ms cancelled, failed and succeeded jobs are kept and how many of each at most (-1: any number), then
--- each queue with its own four. Answers how many were deleted.
+-- each queue with its own four. Answers how many were deleted, and whether another call may find more.
 --
 -- `ending` has the queues by the instant of their first end, for each status: only those that may have something to prune are
 -- looked at. `kept` has how many ended jobs were last counted, of each status in all and of each queue.
@@ -23,6 +23,7 @@ local function some_of(hash, cursor, each)
     each(found[2][at], found[2][at + 1])
   end
   redis.call('HSET', P .. 'meta', cursor, found[1])
+  return found[1] ~= '0'
 end
 
 local function stand_by_first(status, queue)
@@ -78,10 +79,11 @@ local function prune(status, queue, ids)
   end
 end
 
--- Flows that something was put aside for, those first that were not looked at for the longest time.
+-- Flows that something was put aside for, those first that were not looked at for the longest time. Answers whether more of
+-- them may have ended.
 local function bring_back()
-  local left = room
-  for _, next_ in ipairs(redis.call('ZRANGE', P .. 'aside', 0, FLOWS - 1)) do
+  local left, flows = room, redis.call('ZRANGE', P .. 'aside', 0, FLOWS - 1)
+  for _, next_ in ipairs(flows) do
     local key = P .. 'aside:' .. next_
     if awaits(next_) then
       redis.call('ZADD', P .. 'aside', now, next_)
@@ -103,6 +105,7 @@ local function bring_back()
       end
     end
   end
+  return left < 1 or (left < room and #flows == FLOWS)
 end
 
 local function prune_older(status, queue, kept)
@@ -155,7 +158,7 @@ local function prune_beyond(status, most)
 end
 
 go_on_when_full()
-some_of('queues', 'pruned', function(queue)
+local uncounted = some_of('queues', 'pruned', function(queue)
   for _, status in ipairs(ORDER) do
     stand_by_first(status, queue)
     if tonumber(ARGV[5]) >= 0 then
@@ -163,7 +166,7 @@ some_of('queues', 'pruned', function(queue)
     end
   end
 end)
-bring_back()
+local more = bring_back()
 for place, status in ipairs(ORDER) do
   local kept = tonumber(ARGV[1 + place])
   local older = redis.call('ZRANGEBYSCORE', P .. 'ending:' .. status, '-inf', digits[now - kept], 'LIMIT', 0, room + n_own)
@@ -200,4 +203,5 @@ some_of('counts', 'recounted', function(name)
     redis.call('ZADD', P .. 'leased', 'NX', 0, queue .. SEP .. type_)
   end
 end)
-return removed
+more = more or looked >= room or (uncounted and tonumber(ARGV[5]) >= 0)
+return {removed, more and 1 or 0}
