@@ -122,6 +122,65 @@ async def test_after_the_clock_was_set_back_old_and_new_processes_agree_on_time(
             assert abs(await new.now() - await old.now()) < timedelta(seconds=5)
 
 
+class Host:
+    """A host whose time passes when it is told to, and whose clock can be set."""
+
+    def __init__(self) -> None:
+        self._wall, self._monotonic = time.time(), 0.0
+
+    def clock(self) -> Clock:
+        """That of a process that starts now."""
+        return Clock(lambda: self._wall, lambda: self._monotonic)
+
+    def pass_by(self, seconds: float) -> None:
+        self._wall += seconds
+        self._monotonic += seconds
+
+    def set_back(self, seconds: float) -> None:
+        self._wall -= seconds
+
+
+async def test_a_lease_that_is_shorter_than_an_old_process_was_silent_is_not_taken_from_its_holder(path: Path) -> None:
+    host = Host()
+    async with opened(path, host.clock()) as old:
+        await put(old)
+        host.set_back(60)
+        async with opened(path, host.clock()) as new:
+            host.pass_by(10)  # the old one wrote nothing meanwhile, so the new one is behind it by that
+            job = await take(new, want(lease=timedelta(seconds=2)))
+            assert await old.jobs.rescue(10) == []
+            held = [Lease(job.id, job.lease_token)]
+            assert (await new.jobs.extend("w1", held, timedelta(seconds=2))).lost == frozenset()
+            assert await new.now() == await old.now(), "by now it has heard of the old one's clock"
+            assert await old.jobs.rescue(10) == []
+            host.pass_by(30)
+            await old.jobs.age(HOUR, 0, 1)  # the old one writes again
+            assert await until_lost(old, host) == [job.id], "who really is gone is rescued, if late"
+
+
+async def until_lost(store: SqliteStore, host: Host) -> list[str]:
+    for _ in range(5):
+        if lost := await store.jobs.rescue(10):
+            return [found.id for found in lost]
+        host.pass_by(10)
+    return []
+
+
+async def test_what_only_reads_or_joins_goes_by_the_clock_of_the_file(path: Path) -> None:
+    host = Host()
+    async with opened(path, host.clock()) as old:
+        host.set_back(60)
+        async with opened(path, host.clock()) as new:
+            [waiting] = await put(old, draft(delay=timedelta(seconds=5)))
+            assert (await new.jobs.promote(10)).next_due == timedelta(seconds=5)
+        async with opened(path, host.clock()) as joining:
+            with closing(sqlite3.connect(path)) as db:
+                made = draft()
+                await joining.jobs.insert([made], db)
+                db.commit()
+            assert (await get(old, made.id)).created_at == (await get(old, waiting)).created_at
+
+
 async def test_a_clock_that_was_years_ahead_is_not_followed(path: Path) -> None:
     shown = time.time()
     async with opened(path, set_to(shown + 10 * 365 * 86_400)) as wrong:

@@ -35,6 +35,7 @@ GRACE = 0.5
 _PAUSES = 5
 _MOST_SHARED = 256
 _CLOCK_KEPT = 1000  # milliseconds after which the file's clock is written again, with whatever is written then
+_MOST_ALLOWED = 60_000  # milliseconds for which those who were behind are allowed for
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "ceph", "glusterfs", "s3fs"})
 _PREFIX = "windlass_"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how a space in a mount's path is written
@@ -60,11 +61,15 @@ class Clock:
     """The host's clock in milliseconds, held from going backwards while this process lives, and behind no other's."""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        # One pair, replaced as a whole: several threads ask at once.
         self._latest = (wall(), monotonic())
         self._read_wall, self._read_monotonic = wall, monotonic
+        self._asked = threading.RLock()  # writer, reader and whoever joins ask at once: none may undo what one followed
 
     def __call__(self) -> int:
+        with self._asked:
+            return self._ask()
+
+    def _ask(self) -> int:
         # When the wall clock is set back, time goes on from the latest it showed; leases must not live longer for it.
         # The wall is read first: held up between the two readings, this clock would else be fast by that ever after.
         shown, at = self._latest
@@ -76,8 +81,14 @@ class Clock:
 
     def follow(self, seen: int) -> None:
         """Do not fall behind an instant that another process has seen, unless that is far from what this host shows."""
-        if self() < seen < int(self._read_wall() * 1000) + FAR:
-            self._latest = (seen / 1000, self._read_monotonic())
+        with self._asked:
+            if self._ask() < seen < int(self._read_wall() * 1000) + FAR:
+                self._latest = (seen / 1000, self._read_monotonic())
+
+    @property
+    def ahead(self) -> int:
+        """Milliseconds by which the host's is behind: it was set back, or somebody was followed who had seen more."""
+        return self() - int(self._read_wall() * 1000)
 
 
 @lru_cache(maxsize=512)
@@ -119,6 +130,7 @@ class Engine:
         self.held_up_at = float("-inf")
         """when, by the monotonic clock, this writer last came out of a wait or a transaction that was long"""
         self._clock_written = 0
+        self._allowed = (0, 0)  # how far others may be behind this clock, and until when that is allowed for
         self._users = 0
         self._counting = threading.Lock()  # a store in memory is opened and closed from several threads
         self._writes: SimpleQueue[_Order | None] = SimpleQueue()
@@ -197,6 +209,16 @@ class Engine:
         """Whether the file was not kept locked lately, as far as this writer saw. For operations of the writer."""
         return time.monotonic() - self.held_up_at > GRACE / 2
 
+    def over_for_all(self, now: int) -> int:
+        """The instant up to which leases are over by anybody's clock. For operations of the writer."""
+        behind, until = self._allowed
+        return now - behind if now < until else now
+
+    def now(self, db: sqlite3.Connection) -> int:
+        """What the clock shows, not behind the one of the file."""
+        self._follow(db)
+        return self.clock()
+
     def connect(self) -> sqlite3.Connection:
         """A connection with windlass's settings: they belong to a connection, not to the file."""
         try:
@@ -274,24 +296,41 @@ class Engine:
         began = time.monotonic()
         if began - asked > _LONG:
             self.held_up_at = began
-        self._follow(db)
+        shown = self._follow(db)
         now = self.clock()
+        behind = self._allow(shown, now)
         news, before = NOTHING, db.total_changes
         for order in batch:
             order.result = order.run(db, now)
             if order.tell is not None:
                 news = news.joined(order.tell(order.result, now))
-        told = self._record(db, news, now, changed=db.total_changes > before)
+        told = self._record(db, news, now, changed=behind or db.total_changes > before)
         db.execute("COMMIT")
         ended = time.monotonic()
         if ended - began > _LONG:
             self.held_up_at = ended
         return told
 
-    def _follow(self, db: sqlite3.Connection) -> None:
+    def _follow(self, db: sqlite3.Connection) -> int | None:
         if isinstance(self.clock, Clock) and not self.place.in_memory:
             with suppress(sqlite3.OperationalError):  # before the first migration there is no clock to follow
-                self.clock.follow(db.execute(self.sql(CLOCK)).fetchone()[0])
+                shown: int = db.execute(self.sql(CLOCK)).fetchone()[0]
+                self.clock.follow(shown)
+                return shown
+        return None
+
+    def _allow(self, shown: int | None, now: int) -> bool:
+        """Note how far those are behind who follow the file's clock; whether they have to be told of this one."""
+        # As long as everybody goes by the host's clock nobody is behind. Else who began after the last write goes on
+        # from there. He hears of this clock by his next write, the next extension at the latest: until then leases that
+        # are over by this clock, and not by his, are left alone.
+        if shown is None or not isinstance(self.clock, Clock) or self.clock.ahead <= _CLOCK_KEPT:
+            return False
+        behind = now - shown
+        allowed, until = self._allowed
+        if behind > _CLOCK_KEPT and (behind >= allowed or now >= until):
+            self._allowed = (behind, now + min(behind, _MOST_ALLOWED))
+        return behind > _CLOCK_KEPT
 
     def _record(self, db: sqlite3.Connection, news: News, now: int, *, changed: bool) -> Told | None:
         if news:
@@ -319,7 +358,7 @@ class Engine:
         def once() -> None:
             _abandon(db)
             db.execute("BEGIN")
-            order.result = order.run(db, self.clock())
+            order.result = order.run(db, self.now(db))
 
         # A reader has to wait, too, while another process recovers or resets the log.
         _patiently(once, time.monotonic() + self.place.timeout, self.place)

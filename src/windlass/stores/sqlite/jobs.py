@@ -134,7 +134,7 @@ class SqliteJobs:
             db.execute(f"BEGIN {db.isolation_level}")
         db.execute("SAVEPOINT windlass_insert")
         try:
-            now = self._engine.clock()
+            now = self._engine.now(db)
             result = operation(db, now)
             record(db, self._sql, tell(result, now), now)
         except BaseException:
@@ -249,12 +249,15 @@ class SqliteJobs:
         for _ in range(_TRIES):
             await self._engine.let_others_write()
             handed = await self._engine.write(
-                lambda db, now: sweeping.rescue(db, self._sql, n, now) if self._engine.calm else None,
+                lambda db, now: self._rescue(db, n, now) if self._engine.calm else None,
                 tell=lambda handed, _: settling.news_of(handed.transitions, handed.freed) if handed else NOTHING,
             )
             if handed is not None:
                 return handed.rescued
         return []
+
+    def _rescue(self, db: sqlite3.Connection, n: int, now: int) -> sweeping.Handed:
+        return sweeping.rescue(db, self._sql, n, now, self._engine.over_for_all(now))
 
     async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""

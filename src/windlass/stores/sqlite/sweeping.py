@@ -132,9 +132,9 @@ class Handed(NamedTuple):
     freed: int
 
 
-def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int) -> Handed:
-    """Hand back what was lost. Expiry is read under the same write lock that the change is made under."""
-    rows = [(job_of(row), row[-1]) for row in db.execute(sql(LOST), (now, n)).fetchall()]
+def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int, over: int) -> Handed:
+    """Hand back what was lost by then. Expiry is read under the same write lock that the change is made under."""
+    rows = [(job_of(row), row[-1]) for row in db.execute(sql(LOST), (over, n)).fetchall()]
     jobs = [job for job, _ in rows]
     decided = [(job, decide(job, Lost(confirmed=confirmed == job.lease_token))) for job, confirmed in rows]
     told = [(job, one if job.cancel_requested_at is None else honour_cancel(one)) for job, one in decided]
