@@ -177,3 +177,23 @@ async def test_a_job_finds_the_one_worker_with_a_free_slot(tmp_path: Path) -> No
         for number in range(1, 11):
             await client.enqueue("quick")
             await until(lambda number=number: crew.ended == number, "the free one to run it", within=5)  # type: ignore[misc]  # bound
+
+
+@pytest.mark.timeout(60)
+async def test_a_job_finds_the_one_worker_that_handles_it(tmp_path: Path) -> None:
+    """Without polls: those who have other handlers neither take the notice nor keep it from the one."""
+    crew = Crew(tmp_path / "jobs.db")
+    done: list[int] = []
+    special = app_at(tmp_path / "jobs.db")
+
+    @special.job
+    async def rare(n: int) -> None:
+        done.append(n)
+
+    async with crew.working(8) as client:
+        async with special.worker(poll=60, heartbeat=0.3, lease=10, grace=5) as worker:
+            fleet = worker._fleet  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+            await until(lambda: fleet.size == 9, "it to know the others", within=20)
+            for number in range(10):
+                await client.enqueue("rare", {"n": number})
+                await until(lambda number=number: number in done, "the one to run it", within=5)  # type: ignore[misc]  # bound
