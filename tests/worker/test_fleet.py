@@ -190,10 +190,9 @@ async def test_a_job_finds_the_one_worker_that_handles_it(tmp_path: Path) -> Non
     async def rare(n: int) -> None:
         done.append(n)
 
-    async with crew.working(8) as client:
-        async with special.worker(poll=60, heartbeat=0.3, lease=10, grace=5) as worker:
-            fleet = worker._fleet  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
-            await until(lambda: fleet.size == 9, "it to know the others", within=20)
-            for number in range(10):
-                await client.enqueue("rare", {"n": number})
-                await until(lambda number=number: number in done, "the one to run it", within=5)  # type: ignore[misc]  # bound
+    async with crew.working(8) as client, special.worker(poll=60, heartbeat=0.3, lease=10, grace=5) as worker:
+        fleet = worker._fleet  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+        await until(lambda: fleet.size == 9, "it to know the others", within=20)
+        for number in range(10):
+            await client.enqueue("rare", {"n": number})
+            await until(lambda number=number: number in done, "the one to run it", within=5)  # type: ignore[misc]  # bound
