@@ -7,6 +7,8 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from pymongo import UpdateMany
+
 from windlass.core.history import Happened
 from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
@@ -108,34 +110,26 @@ async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime) -> int:
 
 
 async def age(link: Link, after: timedelta, to: int, n: int) -> int:
-    """Raise what has stood so long, one later priority after the other."""
+    """Raise what has stood so long. One look goes from each later priority of a queue to the next, by the index."""
     before = await link.now() - whole(after)
-    raised = 0
-    for queue in await link.jobs.distinct("queue", {"status": "queued"}):
-        level = await _level(link, queue, to)
-        while level is not None and raised < n:
-            raised += await _raise(
-                link, {"status": "queued", "queue": queue, "priority": level}, before, to, n - raised
-            )
-            level = await _level(link, queue, level)
+    old: Doc = {"status": "queued", "priority": {"$gt": to}, "run_at": {"$lte": before}}
+    docs = await link.jobs.find(old, {"priority": 1, "updated_at": 1}).hint("ready").limit(n).to_list()
+    alike: dict[int, list[Doc]] = defaultdict(list)
+    for doc in docs:
+        alike[doc["priority"]].append(doc)
+    if not alike:
+        return 0
+    now = await link.now()
+    writes = [_raised(level, to, some, now) for level, some in alike.items()]
+    raised = (await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))).modified_count
+    link.written += raised
     return raised
 
 
-async def _level(link: Link, queue: str, above: int) -> int | None:
-    later: Doc = {"status": "queued", "queue": queue, "priority": {"$gt": above}}
-    found = await link.jobs.find_one(later, {"_id": 0, "priority": 1}, sort=[("priority", 1)])
-    return None if found is None else int(found["priority"])
-
-
-async def _raise(link: Link, standing: Doc, before: datetime, to: int, n: int) -> int:
-    old = link.jobs.find({**standing, "run_at": {"$lte": before}}, {"updated_at": 1})
-    docs = await old.sort([("run_at", 1), ("_id", 1)]).limit(n).to_list()
-    if not docs:
-        return 0
-    note = f"priority {standing['priority']} to {to}"
-    told = line(latest(await link.now(), docs), Happened.AGED, Status.QUEUED, note=note)
-    found: Doc = {**standing, "_id": {"$in": [doc["_id"] for doc in docs]}}
-    return await link.update_many(found, change(told, {"priority": to}))
+def _raised(level: int, to: int, docs: list[Doc], now: datetime) -> UpdateMany:
+    found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "priority": level}
+    told = line(latest(now, docs), Happened.AGED, Status.QUEUED, note=f"priority {level} to {to}")
+    return UpdateMany(found, change(told, {"priority": to}), hint=BY_ID)
 
 
 async def rescue(link: Link, n: int) -> list[Rescued]:
