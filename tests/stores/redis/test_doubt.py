@@ -73,6 +73,31 @@ async def test_what_a_claim_took_whose_answer_never_came_is_handed_over_with_a_n
         await check(store)
 
 
+async def test_no_more_is_handed_over_than_is_wanted_and_the_rest_next_time(
+    place: RedisPlace, store: RedisStore
+) -> None:
+    async with impatient(place) as (between, doubtful):
+        ids = await put(store, *[draft() for _ in range(8)])
+        await in_doubt(between, doubtful, 7)
+        handed = await doubtful.jobs.claim(want(2))
+        assert [(job.id, job.lease_token) for job in handed] == [(id_, 1) for id_ in ids[:2]]
+        assert handed.more
+        await in_doubt(between, doubtful, 3)  # what is handed over may be in doubt again, and so may the rest
+        between.lose = 1  # this one is asked for again
+        for n, expected in ((2, ids[2:4]), (2, ids[4:6]), (9, ids[6:7]), (9, ids[7:]), (9, [])):
+            assert [job.id for job in await doubtful.jobs.claim(want(n))] == expected
+        assert await running(store) == ids
+        assert {job.attempts for job in await everything(store, PROCESSING)} == {1}
+
+
+async def in_doubt(between: Forwarder, store: RedisStore, n: int) -> None:
+    """A claim that is carried out, and not answered in time."""
+    between.hold_answers()
+    with pytest.raises(StoreUnavailable):
+        await store.jobs.claim(want(n))
+    between.let_go()
+
+
 async def test_what_a_cancelled_claim_took_is_handed_over(place: RedisPlace, store: RedisStore) -> None:
     async with impatient(place) as (between, doubtful):
         ids = await put(store, *[draft() for _ in range(4)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Pruned, Replaced, Verdict
 from windlass.stores.postgres import inserting, joining, operating, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import Room, guarded, in_doubt
+from windlass.stores.postgres.leases import Leases
 from windlass.stores.postgres.notices import CANCEL, CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
 from windlass.stores.postgres.unblocking import Rounds
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.core.transition import Transition
     from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
-    from windlass.stores.postgres.connection import Link, Rows
-
-_MOST_HELD = 100_000
+    from windlass.stores.postgres.connection import Link
 
 # Their leases begin anew: the claim that took them may have been a while ago.
 MINE = "SELECT id, lease_token FROM windlass_jobs WHERE status = 'processing' AND worker_id = $1::text"
@@ -37,15 +36,6 @@ RETURNING {COLUMNS}
 """  # noqa: S608  # made of constants
 
 
-class _Held(NamedTuple):
-    """A lease that this store has handed out."""
-
-    token: int
-    alone: bool
-    """nobody can be waiting for its end"""
-    queue: str
-
-
 class PostgresJobs(Room):
     """See `contract.Jobs` for what each promises."""
 
@@ -53,7 +43,7 @@ class PostgresJobs(Room):
         super().__init__(link)
         self._claiming = Claiming(link)
         self._rounds = Rounds()
-        self._held: dict[str, _Held] = {}
+        self._leases = Leases()
         self._unsure: dict[str, float] = {}
         """workers of whom a claim was lost on its way, and when: they may hold jobs that they have not heard of"""
 
@@ -82,6 +72,9 @@ class PostgresJobs(Room):
 
     async def _claim(self, want: Want) -> Claimed:
         try:
+            if self._leases.many:
+                await self._running(want.worker_id)
+                self._leases.asked()
             claimed = Claimed()
             if want.worker_id in self._unsure:
                 claimed = Claimed(await self._adopt(want), more=True)
@@ -92,28 +85,31 @@ class PostgresJobs(Room):
             if in_doubt(error):
                 self._unsure[want.worker_id] = time.monotonic()
             raise
-        for job in claimed:
-            alone = job.limit_key is None and job.unique_running is None and job.next_id is None
-            self._held[job.id] = _Held(job.lease_token, alone, job.queue)
-        while len(self._held) > _MOST_HELD:
-            del self._held[next(iter(self._held))]
+        self._leases.add(want.worker_id, claimed)
         return claimed
 
     async def _adopt(self, want: Want) -> list[Job]:
-        """What earlier claims took whose answers never came."""
+        """What earlier claims took whose answers never came, at most as many as are wanted; the rest stays in doubt."""
         since = self._unsure[want.worker_id]
         await self.link.end_what_was_left()
-        known = {(id_, held.token) for id_, held in self._held.items()}
-        mine = {(id_, token) for id_, token in await self.link.fetch(MINE, want.worker_id)} - known
-        rows: Rows = ()
+        mine = sorted(await self._running(want.worker_id) - self._leases.of(want.worker_id))
+        jobs: list[Job] = []
         if mine:
-            order = sorted(mine)
-            leases = [id_ for id_, _ in order], [token for _, token in order]
+            leases = [id_ for id_, _ in mine], [token for _, token in mine]
             rows = await self.link.fetch(ADOPT, want.worker_id, *leases, whole(want.lease))
+            jobs = sorted(map(job_of, rows), key=lambda job: (job.priority, job.run_at, job.id))
         # Behind a pooler what was given up may still be carried out: until it cannot be any more, every claim looks.
-        if not self.link.pooled or time.monotonic() > since + 2 * self.link.place.timeout:
+        over = not self.link.pooled or time.monotonic() > since + 2 * self.link.place.timeout
+        if over and len(jobs) <= want.n:
             self._unsure.pop(want.worker_id, None)
-        return [job_of(row) for row in rows]
+        return jobs[: want.n]
+
+    async def _running(self, worker_id: str) -> set[tuple[str, int]]:
+        """The ids and tokens of all that a worker holds; what it held before is forgotten."""
+        before = self._leases.of(worker_id)
+        running = {(id_, token) for id_, token in await self.link.fetch(MINE, worker_id)}
+        self._leases.end(before - running)
+        return running
 
     @guarded
     async def extend(self, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -141,14 +137,12 @@ class PostgresJobs(Room):
         """Write transitions."""
         if not transitions:
             return []
-        held = self._held
-        known = {one.id: held.get(one.id) for one in transitions}
+        known = {one.id: self._leases.get(one.id) for one in transitions}
         plain = all(
             (lease := known[one.id]) is not None and lease.alone and lease.token == one.token for one in transitions
         )
         verdicts, freed = await settling.apply(self.link, transitions, plain=plain)
-        for one in transitions:
-            held.pop(one.id, None)
+        self._leases.end((one.id, one.token) for one in transitions)
         queues = {id_: None if lease is None else lease.queue for id_, lease in known.items()}
         self.link.changed(*settling.of_ends(transitions, queues, freed))
         return verdicts

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MOST_MARKS = 1000
 """of one worker, while nothing answers: the server keeps them for an hour anyway"""
 
+_REST = 2  # more was in doubt than was wanted
+
 
 class Marks:
     """What the server is still to be told of each worker's earlier claims; claim.lua says what it makes of it."""
@@ -67,6 +69,8 @@ async def claim(link: Link, want: Want, marks: Marks) -> Claimed:
         marks.add(want.worker_id, f"!{mark}")
     elif answer:
         marks.add(want.worker_id, f"-{mark}")
+    if more == _REST:
+        marks.add(want.worker_id, f"?{mark}+")
     kinds: dict[bytes, Shared] = {}
     return Claimed(
         [

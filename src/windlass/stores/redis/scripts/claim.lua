@@ -1,12 +1,13 @@
 -- ARGV: worker, n, lease in ms, mark, whether this claim is asked again, the worker as history tells of it, a number by
 -- chance (24 bits), how many earlier marks, these, how many weights, each queue and its weight, how many queues (-1: all),
--- each queue and its allowance, then the types. Answers whether another claim may bring more, then id, record and payload
--- where that lies apart, for each job claimed.
+-- each queue and its allowance, then the types. Answers whether another claim may bring more (2: this mark has a rest), then
+-- id, record and payload where that lies apart, for each job claimed.
 --
 -- A mark stands for one claim. What it took is kept under it, in case that the answer is lost: then it is asked for again,
 -- or the worker's next claim names the mark as one in doubt (?). From then on it is void: the request itself may still be on
 -- its way, and must not lease jobs that nobody knows of. One whose answer came is forgotten (-), or is void (!) if it was
--- asked more than once.
+-- asked more than once. Where more was in doubt than is wanted now, the rest is kept under the mark and a +, which the next
+-- claim names as in doubt.
 local worker, n, lease, mark = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), P .. 'mark:' .. ARGV[4]
 local again, draw = ARGV[5] == '1', tonumber(ARGV[7])
 local MOST_BLOCKED = 500
@@ -14,7 +15,7 @@ local VOID, KEPT = 'void', 3600000
 local until_ = digits[now + lease]
 
 local function answer(ids, more)
-  local told = {more and 1 or 0}
+  local told = {more}
   for _, id in ipairs(ids) do
     local job, at = job_of(id), #told
     told[at + 1] = id
@@ -24,12 +25,12 @@ local function answer(ids, more)
   return told
 end
 
-local function remember_taken(ids)
+local function remember_taken(key, ids, first_, last)
   local parts = {}
-  for at, id in ipairs(ids) do
-    parts[at] = id .. '=' .. jobs[id][TOKEN]
+  for at = first_, last do
+    parts[#parts + 1] = ids[at] .. '=' .. jobs[ids[at]][TOKEN]
   end
-  redis.call('SET', mark, table.concat(parts, ','), 'PX', KEPT)
+  redis.call('SET', key, table.concat(parts, ','), 'PX', KEPT)
 end
 
 -- What was taken under a mark and is held by this worker under the same token still.
@@ -47,7 +48,7 @@ local taken_before = redis.call('GET', mark)
 if taken_before == VOID then
   return {0}
 elseif taken_before then
-  return answer(held_under(taken_before, {}), true)
+  return answer(held_under(taken_before, {}), 1 + redis.call('EXISTS', mark .. '+'))
 end
 
 local weights, allowance, types, asked = {}, {}, {}, nil
@@ -75,6 +76,7 @@ do
     else
       if what == '?' then
         held_under(redis.call('GET', earlier), in_doubt)
+        held_under(redis.call('GETDEL', earlier .. '+'), in_doubt)
       end
       redis.call('SET', earlier, VOID, 'PX', KEPT)
     end
@@ -93,8 +95,15 @@ if #in_doubt > 0 then
     lease_all(names_of(job), {id}, until_)
   end
   flush()
-  remember_taken(in_doubt)
-  return answer(in_doubt, true)
+  local rest = #in_doubt > n
+  if rest then
+    remember_taken(mark .. '+', in_doubt, n + 1, #in_doubt)
+    for at = #in_doubt, n + 1, -1 do
+      in_doubt[at] = nil
+    end
+  end
+  remember_taken(mark, in_doubt, 1, #in_doubt)
+  return answer(in_doubt, rest and 2 or 1)
 end
 
 local paused = {}
@@ -512,8 +521,8 @@ end
 flush()
 book_rates()
 if #taken > 0 then
-  remember_taken(taken)
+  remember_taken(mark, taken, 1, #taken)
 elseif again then
   redis.call('SET', mark, VOID, 'PX', KEPT)
 end
-return answer(taken, #taken < n and blocked >= MOST_BLOCKED)
+return answer(taken, #taken < n and blocked >= MOST_BLOCKED and 1 or 0)
