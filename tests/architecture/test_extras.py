@@ -1,0 +1,37 @@
+"""An extra exists when its feature does: what it installs is imported by windlass itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOR_THE_HOUSE = {"all", "dev", "servers"}
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+FEATURES = sorted(EXTRAS.keys() - FOR_THE_HOUSE)
+
+
+def imported() -> set[str]:
+    """The packages that windlass's own code imports, wherever it does."""
+    found: set[str] = set()
+    for path in (ROOT / "src" / "windlass").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("extra", FEATURES)
+def test_what_an_extra_installs_is_used(extra: str) -> None:
+    packages = {re.split(r"[^\w-]", requirement)[0] for requirement in EXTRAS[extra]}
+    assert packages <= imported()
+
+
+def test_all_is_every_feature() -> None:
+    assert [f"windlass[{','.join(one for one in EXTRAS if one not in FOR_THE_HOUSE)}]"] == EXTRAS["all"]
