@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.figures import Figure
 from tests.contract.places import open_place
 from tests.scale.fleet import CLAIMS, IDLE, PROMOTES, Fleet
-from tests.scale.lines import EACH, Line
+from tests.scale.lines import EACH, EACH_OF_ITS_OWN, OWN, Line, pass_by_own
 from tests.scale.scenes import SCENES, Scene, costs
 from tests.support.work import metered
 
@@ -64,6 +64,10 @@ async def measure_scale(name: str, *, quick: bool, only: Sequence[str]) -> Async
             async with open_place(name, _room(folder, "aside")) as place:
                 for figure in await _put_aside(place, of(_PUT_ASIDE)):
                     yield figure
+        for kind in OWN:
+            if wanted(kind):
+                async with open_place(name, _room(folder, kind)) as place:
+                    yield await _put_aside_by_own(place, kind, of(_ELSE))
         if wanted("workers"):
             async with open_place(name, _room(folder, "fleet")) as place:
                 for figure in await _one_job(place, of(_JOBS)):
@@ -123,6 +127,18 @@ async def _put_aside(place: Place, many: int) -> list[Figure]:
                     told={f"beside {FEW}": before.total},
                 ),
             ]
+    finally:
+        await store.close()
+
+
+async def _put_aside_by_own(place: Place, kind: str, many: int) -> Figure:
+    store = await _opened(place)
+    try:
+        async with metered(place, store) as meter:
+            work, claims = await pass_by_own(store, meter, kind, range(many))
+            most = EACH_OF_ITS_OWN[store.capabilities.store]
+            name, told = f"{many:,} {kind}, a job before each: put one aside", {"claims": float(len(claims))}
+            return Figure(name=name, value=work.total / many, unit=meter.unit, most=most, told=told)
     finally:
         await store.close()
 
