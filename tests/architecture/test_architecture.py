@@ -100,10 +100,42 @@ def test_no_page_or_script_writes_html_by_hand() -> None:
             assert "innerHTML" not in path.read_text(encoding="utf-8"), name(path)
 
 
-def test_the_map_names_only_what_is_there() -> None:
-    page = ROOT / "ARCHITECTURE.md"
-    for path in re.findall(r"`((?:src|tests|script|docs|examples|bench)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+PAGE = ROOT / "ARCHITECTURE.md"
+
+
+def test_the_page_names_only_what_is_there() -> None:
+    for path in re.findall(r"`((?:src|tests|script|docs|examples|bench)\b[\w./-]*)`", PAGE.read_text(encoding="utf-8")):
         assert (ROOT / path).exists(), f"ARCHITECTURE.md names {path}"
+
+
+def mapped() -> set[Path]:
+    """What the map names: a heading says in which folder its table is, the head of a column in which one below that."""
+    text = PAGE.read_text(encoding="utf-8").partition("\n## Line → room\n")[2].partition("\n## ")[0]
+    folder, columns, named = ROOT, list[Path](), set[Path]()
+    for line in text.splitlines():
+        if line.startswith("### "):
+            folder, columns = ROOT / line.split("`")[1], []
+            named.add(folder)
+        elif line.startswith("|"):
+            cells = line.strip("|").split("|")
+            if not columns:
+                columns = [folder / (cell.split("`")[1] if "`" in cell else "") for cell in cells]
+                named.update(columns)
+            for column, cell in zip(columns, cells, strict=True):
+                named.update(column / path for path in re.findall(r"`([\w./-]+(?:\.py|\.lua|/))`", cell))
+    return named
+
+
+def test_the_map_names_only_what_is_there() -> None:
+    assert sorted(name(path) for path in mapped() if not path.exists()) == []
+
+
+def test_the_map_is_complete() -> None:
+    """Every module, script and folder of migrations; a package's `__init__.py` goes by the name of its folder."""
+    rooms = {path.parent if path.name == "__init__.py" else path for path in MODULES}
+    rooms |= set(SOURCE.rglob("*.lua")) | {path.parent for path in SOURCE.rglob("*.sql")}
+    missing = sorted(name(path) for path in rooms - mapped())
+    assert missing == [], "give each a line in the map of ARCHITECTURE.md"
 
 
 IMPORT = """

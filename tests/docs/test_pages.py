@@ -112,10 +112,3 @@ def test_every_test_that_is_named_exists() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert {name for name in named if f"def {name}(" not in sources} == set()
-
-
-def test_every_path_that_the_architecture_names_exists() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    paths = re.findall(r"`((?:src|tests|examples|script)[\w./-]*)`", text)
-    assert len(paths) > 30
-    assert [path for path in paths if not (ROOT / path).exists()] == []
