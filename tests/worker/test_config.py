@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -54,6 +55,15 @@ async def test_the_heartbeat_follows_the_lease_unless_it_is_given(
         ({"weights": {"mail": 1.5}}, "queue 'mail' has the weight 1.5: expected 1 to 1000"),
         ({"weights": {"mail": 2}, "queues": ["post"]}, "queue 'mail' has a weight, but this worker consumes only post"),
         ({"max_stuck": 0}, "max_stuck is 0: expected a whole number from 1 on"),
+        ({"concurrency": "20"}, "concurrency is '20': expected a whole number from 1 to 10000"),
+        ({"concurrency": True}, "concurrency is True: expected a whole number from 1 to 10000"),
+        ({"concurrency": 0}, "concurrency is 0: expected a whole number from 1 to 10000"),
+        ({"queues": {"a": "x"}}, "queue 'a' has 'x' slots: expected a whole number from 1 to 10000"),
+        ({"queues": {"a": 1.5}}, "queue 'a' has 1.5 slots: expected a whole number from 1 to 10000"),
+        ({"queues": {"a": None, "b": 1}}, "queue 'a' has None slots: expected a whole number from 1 to 10000"),
+        ({"queues": {1: 2}}, "the queue is 1: expected 1 to 200 printable characters"),
+        ({"queues": 7}, "queues is 7: expected a list of names"),
+        ({"weights": ["mail"]}, r"weights is \['mail'\]: expected queues with a number each"),
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_a_reason(app: Windlass, given: dict[str, Any], words: str) -> None:
@@ -102,10 +112,30 @@ async def test_too_many_stuck_threads_stop_the_worker_and_that_is_told(app: Wind
         await asyncio.wait_for(worker.wait(), 20)
         [warned] = heard.all(WorkerWarned)
         free.set()
-    assert (warned.about, warned.text.split(":")[0]) == ("stuck", "2 threads of 3 slots will not end")
+    assert (warned.about, warned.text.split(":")[0]) == ("stuck", "2 of 3 slots are held by handlers that will not end")
     assert worker.recycled
     assert worker.gave_way_to_stuck
     assert heard.all(WorkerStopped)
+
+
+async def test_a_coroutine_that_does_not_end_when_it_is_cancelled_counts_as_stuck(app: Windlass, heard: Heard) -> None:
+    free = asyncio.Event()
+
+    @app.job(timeout=ms(50), retry=1)
+    async def deaf() -> None:
+        while not free.is_set():
+            with suppress(asyncio.CancelledError):
+                await free.wait()
+
+    async with working(app, concurrency=2, max_stuck=1, grace=0) as worker:
+        await deaf.enqueue()
+        try:
+            await asyncio.wait_for(worker.wait(), 10)
+        finally:
+            free.set()
+        [warned] = heard.all(WorkerWarned)
+    assert (warned.about, warned.text.split(":")[0]) == ("stuck", "1 of 2 slots is held by a handler that will not end")
+    assert worker.gave_way_to_stuck
 
 
 def test_the_settings_of_a_worker_are_checked_however_it_is_made() -> None:

@@ -50,7 +50,7 @@ def test_all_slots_stuck_for_long_make_room_for_a_fresh_process_also_where_nobod
     looking = Recycling(WorkerConfig(concurrency=2))
 
     def cause(now: float, stuck: int) -> str | None:
-        return looking.cause(now, started=9, memory_mb=9.0, stuck=stuck)
+        return looking.cause(now, started=9, memory_mb=9.0, stuck={"a": stuck})
 
     assert [cause(0, 1), cause(1000, 2), cause(1000 + PATIENCE - 1, 2)] == [None, None, None]
     assert cause(1000 + PATIENCE, 2) == "stuck"
@@ -59,7 +59,18 @@ def test_all_slots_stuck_for_long_make_room_for_a_fresh_process_also_where_nobod
 
 def test_so_many_as_were_said_do_at_once() -> None:
     looking = Recycling(WorkerConfig(concurrency=20, max_stuck=3, max_jobs=10, max_memory_mb=100))
-    assert looking.cause(0, started=9, memory_mb=9.0, stuck=2) is None
-    assert looking.cause(0, started=9, memory_mb=9.0, stuck=3) == "stuck"
-    assert looking.cause(0, started=10, memory_mb=9.0, stuck=0) == "jobs"
-    assert looking.cause(0, started=9, memory_mb=101.0, stuck=0) == "memory"
+    assert looking.cause(0, started=9, memory_mb=9.0, stuck={"a": 1, "b": 1}) is None
+    assert looking.cause(0, started=9, memory_mb=9.0, stuck={"a": 1, "b": 2}) == "stuck"
+    assert looking.cause(0, started=10, memory_mb=9.0, stuck={}) == "jobs"
+    assert looking.cause(0, started=9, memory_mb=101.0, stuck={}) == "memory"
+
+
+def test_a_queue_all_of_whose_slots_are_stuck_is_enough() -> None:
+    looking = Recycling(WorkerConfig(queues={"a": 10, "b": 10}, concurrency=20))
+
+    def cause(now: float, **stuck: int) -> str | None:
+        return looking.cause(now, started=9, memory_mb=9.0, stuck=stuck)
+
+    assert [cause(0, a=9, b=9), cause(PATIENCE, a=9, b=9)] == [None, None]
+    assert [cause(100, a=10), cause(100 + PATIENCE, a=10)] == [None, "stuck"]
+    assert [cause(200, a=9), cause(201, b=10), cause(202 + PATIENCE, b=10)] == [None, None, "stuck"]

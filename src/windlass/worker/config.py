@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_SLOTS = 10_000
 _MOST_WEIGHT = 1_000
+_EXPECTED = f"expected a whole number from 1 to {_MOST_SLOTS}"
 _DURATIONS = ("lease", "heartbeat", "poll", "rescue", "grace")
 
 
@@ -55,13 +56,15 @@ class WorkerConfig:
     max_memory_mb: int | None = None
     """the same once the process is larger than this"""
     max_stuck: int | None = None
-    """the same once so many threads are stuck; None is all slots for half a minute: nothing more can run then"""
+    """the same once so many handlers are stuck; None is all slots, or all of a queue's, for half a minute"""
 
     @staticmethod
     def of(settings: Settings, *, queues: Mapping[str, int] | Sequence[str] | None, **given: Any) -> WorkerConfig:
         """Lay what was given in code over the settings from outside. Durations may be numbers of seconds."""
         told = {name: value for name, value in given.items() if value is not None}
         told["exclude"] = _names(told.get("exclude", ()), "exclude")
+        if not isinstance(told.get("weights", {}), Mapping):
+            raise SettingsError(f"weights is {shown(told['weights'])}: expected queues with a number each")
         for name in ("concurrency", "lease", "poll", "rescue", "grace"):
             told.setdefault(name, getattr(settings, name))
         for name in _DURATIONS:
@@ -69,7 +72,7 @@ class WorkerConfig:
                 told[name] = as_duration(told[name], f"a worker's {name}")
         told.setdefault("heartbeat", _heartbeat(settings, told["lease"]))
         if isinstance(queues, Mapping):
-            told["queues"] = dict(queues)
+            told["queues"] = _slots(queues)
             told["concurrency"] = given.get("concurrency") or max(1, sum(queues.values()))
         elif queues is not None:
             told["queues"] = dict.fromkeys(_names(queues, "queues"), told["concurrency"])
@@ -88,12 +91,9 @@ class WorkerConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings under which leases could not hold."""
-        if not 1 <= self.concurrency <= _MOST_SLOTS:
-            raise SettingsError(f"concurrency is {self.concurrency}: expected 1 to {_MOST_SLOTS}")
-        for name, slots in (self.queues or {}).items():
-            check_name(name, "the queue")
-            if not 1 <= slots <= _MOST_SLOTS:
-                raise SettingsError(f"queue {name!r} has {slots} slots: expected 1 to {_MOST_SLOTS}")
+        if not _whole(self.concurrency, _MOST_SLOTS):
+            raise SettingsError(f"concurrency is {shown(self.concurrency)}: {_EXPECTED}")
+        _slots(self.queues or {})
         if self.queues is not None and not self.queues:
             raise SettingsError("queues is empty: name at least one, or leave it out to consume all")
         self._check_weights()
@@ -112,12 +112,24 @@ class WorkerConfig:
     def _check_weights(self) -> None:
         for name, weight in self.weights.items():
             check_name(name, "the queue")
-            if type(weight) is not int or not 1 <= weight <= _MOST_WEIGHT:
+            if not _whole(weight, _MOST_WEIGHT):
                 raise SettingsError(f"queue {name!r} has the weight {shown(weight)}: expected 1 to {_MOST_WEIGHT}")
             if self.queues is not None and name not in self.queues:
                 raise SettingsError(
                     f"queue {name!r} has a weight, but this worker consumes only {', '.join(sorted(self.queues))}"
                 )
+
+
+def _whole(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _slots(queues: Mapping[str, int]) -> dict[str, int]:
+    for name, slots in queues.items():
+        check_name(name, "the queue")
+        if not _whole(slots, _MOST_SLOTS):
+            raise SettingsError(f"queue {name!r} has {shown(slots)} slots: {_EXPECTED}")
+    return dict(queues)
 
 
 def _names(given: object, of: str) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 StopReason: TypeAlias = Literal["timeout", "cancel", "fence", "shutdown"]
 
 
+_OBEY = 2.0
+"""seconds a coroutine has to end after it was cancelled before it counts as stuck"""
 _WEIGHT: dict[StopReason, int] = {"cancel": 0, "timeout": 1, "fence": 2, "shutdown": 3}
 
 
@@ -38,6 +40,7 @@ class Running:
         "reason",
         "renewed",
         "started",
+        "stopped_at",
         "stopper",
         "valid_until",
     )
@@ -58,6 +61,8 @@ class Running:
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""
         self.reason: StopReason | None = None
+        self.stopped_at = float("inf")
+        """when, by the monotonic clock, it was told to end at once"""
         self.progress: Progress | None = None
         self.stopper: Callable[[StopReason], object] | None = None
         self.killer: Callable[[], None] | None = None
@@ -89,6 +94,8 @@ class Running:
             self.cancelled = True
         if self.ended or (self.reason is not None and _WEIGHT[reason] <= _WEIGHT[self.reason]):
             return
+        if reason != "cancel" and self.reason in (None, "cancel"):
+            self.stopped_at = time.monotonic()
         self.reason = reason
         if self.stopper is not None:
             self.stopper(reason)
@@ -114,6 +121,20 @@ class Slots:
         """set when there is reason to claim"""
         self.running: dict[str, Running] = {}
         """by job id, until its end is in the store: whoever keeps leases reads it from another thread"""
+        self.outlived: Counter[str] = Counter()
+        """by queue: how many hold a slot though their job is settled, because their thread goes on"""
+
+    def stuck(self, now: float) -> Counter[str]:
+        """By queue, how many slots handlers hold that do not end: threads, and coroutines that were cancelled.
+
+        From any thread: what is counted is copied first.
+        """
+        deaf = Counter(
+            one.job.queue
+            for one in list(self.running.values())
+            if not one.ended and one.declaration.mode == "coroutine" and now - one.stopped_at > _OBEY
+        )
+        return Counter(dict(self.outlived)) + deaf
 
     @property
     def taken(self) -> int:

@@ -11,7 +11,6 @@ from windlass.core.errors import StoreError
 from windlass.core.events import JobStarted, JobStuck, WorkerStarted, WorkerStopped, WorkerStopping, WorkerWarned
 from windlass.core.outcome import Released
 from windlass.core.transition import needs_proof
-from windlass.core.wording import plural
 from windlass.stores.contract import Lease as LeaseOf
 from windlass.stores.contract import Report
 from windlass.worker.chores.ageing import AgeingChore
@@ -29,7 +28,7 @@ from windlass.worker.fleet import Fleet
 from windlass.worker.leasing import Leasing
 from windlass.worker.presence import describe, memory_mb
 from windlass.worker.proving import Proving
-from windlass.worker.recycling import Recycling
+from windlass.worker.recycling import Recycling, held
 from windlass.worker.runners.coroutine import CoroutineRunner
 from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.runners.thread import ThreadRunner, Threads
@@ -323,6 +322,7 @@ class Worker:
         """The job is settled but its thread goes on: the slot is not free until it ends."""
         self.stuck += 1
         self._slots.freed.set()  # nobody who stops waits for this one any more
+        self._slots.outlived[running.job.queue] += 1
         self._hub.tell(JobStuck(running.job, self.stuck))
         hurry = asyncio.ensure_future(self._gave_up.wait())
         either: list[asyncio.Future[Any]] = [alive, hurry]
@@ -330,6 +330,7 @@ class Worker:
         hurry.cancel()
         self.stuck -= 1
 
+        self._slots.outlived[running.job.queue] -= 1
     def _progress(self, running: Running, progress: Progress) -> None:
         # Called from the handler's own thread: the newest report stands until the next batch is written.
         running.progress = progress
@@ -375,7 +376,9 @@ class Worker:
         while True:
             await asyncio.sleep(_CHECK_EVERY if not config.max_jobs else _DRAIN_EVERY)
             size = 0.0 if config.max_memory_mb is None else memory_mb()
-            cause = recycling.cause(time.monotonic(), started=self.started, memory_mb=size, stuck=self.stuck)
+            now = time.monotonic()
+            stuck = self._slots.stuck(now)
+            cause = recycling.cause(now, started=self.started, memory_mb=size, stuck=stuck)
             if cause is not None:
                 self._recycle(cause)
                 return
@@ -384,7 +387,7 @@ class Worker:
         self.recycled = True
         if cause == "stuck":
             self.gave_way_to_stuck = True
-            stuck = f"{plural(self.stuck, 'thread')} of {self.config.concurrency} slots will not end"
+            stuck = held(self.config, self._slots.stuck(time.monotonic()))
             self._hub.tell(WorkerWarned(self.id, cause, f"{stuck}: stopping, a fresh process has to take over"))
         self.stop()
 
@@ -452,7 +455,7 @@ class Worker:
             self.config,
             self._slots,
             self._claiming.types,
-            stuck=self.stuck,
+            stuck=self._slots.stuck(time.monotonic()).total(),
             lag=self._leasing.lag,
             stopping=self._stopping.is_set(),
         )
