@@ -25,12 +25,13 @@ pytestmark = pytest.mark.timeout(60)
 
 
 class Refusing:
-    """A store whose server has a bad time: `apply` raises what it is told to, before anything is written."""
+    """A store whose server has a bad time: `apply` raises what it is told to, or says that somebody holds a job."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.trouble: Callable[[list[Transition]], Exception | None] = lambda _: None
         self.tries: list[int] = []
+        self.held: set[str] = set()
         self.jobs = cast("Jobs", _Jobs(self, store.jobs))
 
     def __getattr__(self, name: str) -> Any:
@@ -49,7 +50,8 @@ class _Jobs:
         trouble = self._whole.trouble(transitions)
         if trouble is not None:
             raise trouble
-        return await self._jobs.apply(transitions)
+        verdicts = iter(await self._jobs.apply([one for one in transitions if one.id not in self._whole.held]))
+        return [Verdict.HELD if one.id in self._whole.held else next(verdicts) for one in transitions]
 
 
 @pytest.fixture
@@ -159,5 +161,62 @@ async def test_a_worker_that_stops_while_the_store_is_away_does_end(
     assert (warned.about, "1 end of jobs" in warned.text) == ("results", True)
     assert not heard.all(ResultRefused)
     refusing.trouble = lambda _: None
+    async with working(troubled):
+        await until_status(handle, Status.SUCCEEDED, within=20)
+
+
+async def test_a_batch_that_is_written_one_by_one_stops_where_the_store_went_away(
+    troubled: Windlass, refusing: Refusing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE", 0.3)
+    heard = Heard(troubled)
+    gone = asyncio.Event()
+
+    def trouble(transitions: list[Transition]) -> Exception | None:
+        if len(transitions) > 1 and not gone.is_set():
+            gone.set()
+            return ValueRefused("one of them is too large")
+        return StoreUnavailable("gone") if gone.is_set() else None
+
+    refusing.trouble = trouble
+    handles = await troubled.enqueue_many(_bound(troubled, n) for n in range(20))
+    async with working(troubled, lease=2.0):
+        await asyncio.wait_for(gone.wait(), 10)
+    [warned] = heard.all(WorkerWarned)
+    assert "20 ends of jobs" in warned.text
+    assert refusing.tries.count(1) < 20, "the store was gone at the first of them"
+    refusing.trouble = lambda _: None
+    async with working(troubled):
+        assert [await handle.result(20) for handle in handles] == list(range(20))
+
+
+async def test_ends_that_somebody_holds_hold_up_nobody(troubled: Windlass, refusing: Refusing) -> None:
+    handles = await troubled.enqueue_many(_bound(troubled, n) for n in range(20))
+    refusing.held = {handles[3].id}
+    heard = Heard(troubled)
+    async with working(troubled, concurrency=3):
+        assert [await handle.result(20) for handle in handles if handle is not handles[3]] == [*range(3), *range(4, 20)]
+        later = await troubled.enqueue("work", {"number": 20})
+        assert await later.result(20) == 20
+        assert (await handles[3].job()).status is Status.PROCESSING
+        refusing.held = set()
+        assert await handles[3].result(20) == 3
+    assert not heard.all(ResultRefused)
+
+
+async def test_a_worker_that_stops_while_somebody_holds_a_job_does_end(
+    troubled: Windlass, refusing: Refusing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE", 0.3)
+    heard = Heard(troubled)
+    handle = await troubled.enqueue("work", {"number": 1})
+    refusing.held = {handle.id}
+    async with working(troubled, lease=2.0):
+        await until(lambda: len(refusing.tries) > 1, "the end to be tried again")
+    [warned] = heard.all(WorkerWarned)
+    assert warned.text.endswith(
+        "1 end of jobs, which run again once their leases are over: somebody's open transaction holds them"
+    )
+    refusing.held = set()
     async with working(troubled):
         await until_status(handle, Status.SUCCEEDED, within=20)

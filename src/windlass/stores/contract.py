@@ -145,6 +145,8 @@ class Verdict(StrEnum):
     """the token is no longer the job's: nothing changed but a line in its history"""
     MISSING = "missing"
     """no such job"""
+    HELD = "held"
+    """somebody's open transaction holds the job, or the line of those who wait for its end: not written, try again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +290,8 @@ class Jobs(Protocol):
         oldest first. Where cancel was requested and the transition would let the job run again, it is cancelled
         instead. A stale one is refused and leaves a line in the job's history; if the loss of its lease was counted as
         a crash, it is counted no longer: the worker lives. A value that the store cannot keep raises ValueRefused, and
-        nothing of the batch is written.
+        nothing of the batch is written. What a stranger's transaction holds is told as held within about a second, and
+        the others of the batch are written.
 
         A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
         success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in
@@ -703,14 +706,16 @@ class About(StrEnum):
 
 LANES = 64
 """so many workers can each be told of single jobs without the others hearing of it"""
+ENDS = LANES
+"""one lane more, for what no worker has to do anything about: a job ended, or changed otherwise"""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A hint. Which of many idle workers follow it is drawn by whoever gives it.
 
-    One that tells of a single job travels in one of a few lanes, so that a store can spare those who would not follow
-    it.
+    One that tells of a single job travels in one of a few lanes, and the end of a job in another, so that a store can
+    spare those who would not follow it.
     """
 
     about: About
@@ -726,6 +731,8 @@ class Notice:
     @property
     def lane(self) -> int | None:
         """The lane that it travels in; None reaches everybody."""
+        if self.about is About.CHANGED:
+            return ENDS
         alone = self.about is About.CLAIMABLE and self.n == 1 and not self.hop
         return self.draw % LANES if alone else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.errors import StoreUnavailable, ValueRefused
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 500
 PATIENCE = 5.0
 """seconds that a worker which stops goes on trying to write what is left while its store is away"""
+_FIRST, _LONGEST = 0.1, 2.0  # seconds until what somebody holds is tried again
 
 
 class End(NamedTuple):
@@ -39,13 +41,17 @@ class Settling:
     """Writes transitions, one batch at a time; what ends meanwhile makes the next batch.
 
     An end is kept until the store has given a verdict, however late: a job that is another's by then is refused by its
-    token, and that it came at all shows that this worker lives.
+    token, and that it came at all shows that this worker lives. Where somebody's transaction holds the job, the end is
+    tried again apart from the others, which do not wait for it.
     """
 
     def __init__(self, store: Store, slots: Slots, hub: Hub, worker_id: str) -> None:
         self._store, self._slots, self._hub, self._worker_id = store, slots, hub, worker_id
         self._steady = Steady(hub, "settle")
         self._waiting: list[End] = []
+        self._held: list[End] = []
+        self._held_until = 0.0
+        self._pause = _FIRST
         self._some = asyncio.Event()
         self._most = MOST_AT_ONCE
         self._puzzled = False
@@ -69,20 +75,34 @@ class Settling:
     async def run(self) -> None:
         """Write until closed and nothing is left."""
         while True:
-            await self._some.wait()
-            if not self._waiting:
-                if self._closing is not None:
-                    return
-                self._some.clear()
-                continue
-            batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            written = await self._write(batch)
-            if not written and self._closing is not None and time.monotonic() > self._closing + PATIENCE:
-                self._give_up()
+            batch = self._next()
+            if batch:
+                answered = await self._write(batch)
+                if self._is_late() and (not answered or (self._held and not self._waiting)):
+                    self._give_up()
+            elif self._closing is not None and not self._held:
                 return
+            else:
+                await self._until_due()
+
+    def _is_late(self) -> bool:
+        return self._closing is not None and time.monotonic() > self._closing + PATIENCE
+
+    def _next(self) -> list[End]:
+        if self._held and time.monotonic() >= self._held_until:
+            batch, self._held = self._held[: self._most], self._held[self._most :]
+        else:
+            batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+        return batch
+
+    async def _until_due(self) -> None:
+        self._some.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._held_until - time.monotonic()) if self._held else None):
+                await self._some.wait()
 
     async def _write(self, batch: list[End]) -> bool:
-        """Whether the store has said what becomes of some of them; what it said nothing about waits on."""
+        """Whether the store has answered; what it has not said the fate of waits on."""
         answer = await self._steady.attempt(lambda: self._apply(batch))
         match answer:
             case None:
@@ -93,10 +113,17 @@ class Settling:
                 self._finish(batch, answer)
                 return True
             case ValueRefused() if len(batch) > 1:
-                # Something in the batch cannot be written: find it, and let the others through.
-                return any([await self._write([end]) for end in batch])
+                return await self._write_each(batch)
             case ValueRefused():
                 return await self._refused(batch[0], answer)
+
+    async def _write_each(self, batch: list[End]) -> bool:
+        """Something in the batch cannot be written: find it, and let the others through while the store answers."""
+        for at, end in enumerate(batch, 1):
+            if not await self._write([end]):
+                self._waiting[1:1] = batch[at:]
+                return False
+        return True
 
     async def _apply(self, batch: list[End]) -> list[Verdict] | ValueRefused:
         try:
@@ -127,17 +154,29 @@ class Settling:
         return await self._write([end._replace(transition=instead)])
 
     def _give_up(self) -> None:
-        count = plural(len(self._waiting), "end")
-        for end in self._waiting:
+        left = [*self._waiting, *self._held]
+        why = "the store did not answer" if self._waiting else "somebody's open transaction holds them"
+        for end in left:
             self._slots.forget(end.running)
-        self._waiting = []
+        self._waiting, self._held = [], []
         self.pending = 0
+        count = plural(len(left), "end")
         text = f"stopped without having written {count} of jobs, which run again once their leases are over"
-        self._hub.tell(WorkerWarned(self._worker_id, "results", f"{text}: the store did not answer"))
+        self._hub.tell(WorkerWarned(self._worker_id, "results", f"{text}: {why}"))
+
+    def _set_aside(self, held: list[End], *, all_of_them: bool) -> None:
+        self._pause = min(self._pause * 2, _LONGEST) if all_of_them else _FIRST
+        self._held += held
+        self._held_until = time.monotonic() + random.uniform(0.5, 1) * self._pause
 
     def _finish(self, batch: list[End], verdicts: list[Verdict]) -> None:
         silent = self._hub.silent
+        held = [end for end, verdict in zip(batch, verdicts, strict=True) if verdict is Verdict.HELD]
+        if held:
+            self._set_aside(held, all_of_them=len(held) == len(batch))
         for (running, transition, at), verdict in zip(batch, verdicts, strict=True):
+            if verdict is Verdict.HELD:
+                continue
             self._slots.forget(running)
             self.pending -= 1
             if verdict is Verdict.APPLIED:

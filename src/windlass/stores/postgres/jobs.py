@@ -142,7 +142,9 @@ class PostgresJobs(Room):
             (lease := known[one.id]) is not None and lease.alone and lease.token == one.token for one in transitions
         )
         verdicts, freed = await settling.apply(self.link, transitions, plain=plain)
-        self._leases.end((one.id, one.token) for one in transitions)
+        # One that is held goes on here: else it would be taken for one whose claim was never answered.
+        said = [one for one, verdict in zip(transitions, verdicts, strict=True) if verdict is not Verdict.HELD]
+        self._leases.end((one.id, one.token) for one in said)
         queues = {id_: None if lease is None else lease.queue for id_, lease in known.items()}
         self.link.changed(*settling.of_ends(transitions, queues, freed))
         return verdicts

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from asyncpg import exceptions as pg
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Notice, Report, Verdict
+from windlass.stores.postgres.locking import line_locks, try_locks
 from windlass.stores.postgres.notices import CHANGED, DUE
 from windlass.stores.postgres.records import (
     AT,
@@ -57,6 +63,7 @@ FROM held LEFT JOIN extended ON extended.id = held.id
 _BUSY = 1.0  # seconds to wait for rows that somebody else holds, but never more than this share of a lease:
 _PATIENCE = 1 / 10  # whoever asks has little time, and what was extended counts only once it is answered
 _AGAIN = 0.02
+_WAIT = "200ms"  # that an end waits for a row or a line: others change one in much less
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -143,15 +150,17 @@ SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NU
     array_agg(DISTINCT next_id) FILTER (WHERE next_id IS NOT NULL AND status IN ('succeeded', 'failed', 'cancelled'))
 FROM ended
 """
+# Whoever waits for a row that somebody holds keeps all others of its batch waiting: these are asked without it, then.
+BRIEF = "brief AS MATERIALIZED (SELECT CASE WHEN {n} IS NOT NULL THEN set_config('lock_timeout', {n}, true) END)"
 RETURNED = "j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running, j.next_id"
 
 # The common end, for a whole batch of them.
 SUCCEED = f"""
-WITH {CLOCK}, ended AS (
+WITH {CLOCK}, {BRIEF.format(n="$5::text")}, ended AS (
     UPDATE windlass_jobs AS j SET status = 'succeeded', result = told.result::json, error = NULL, finished_at = {AT},
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL, unique_key = NULL,
         {append("$4::text || j.lease_token || '}'")}
-    FROM clock AS c, unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, result)
+    FROM clock AS c, brief, unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, result)
     WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
     RETURNING {RETURNED}
 ), tallied AS ({TALLY})
@@ -161,7 +170,7 @@ WITH {CLOCK}, ended AS (
 # is the line for that case, and is there only for ends that would let the job run again.
 _FINISHED = "(told.instead IS NULL OR j.cancel_requested_at IS NOT NULL)"
 END = f"""
-WITH {CLOCK}, ended AS (
+WITH {CLOCK}, {BRIEF.format(n="$12::text")}, ended AS (
     UPDATE windlass_jobs AS j SET
         status = CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN 'cancelled' ELSE told.status END,
         result = CASE WHEN {_FINISHED} THEN told.result::json ELSE j.result END,
@@ -183,7 +192,7 @@ WITH {CLOCK}, ended AS (
         " || j.lease_token || '}'"
     )
 }
-    FROM clock AS c, unnest(
+    FROM clock AS c, brief, unnest(
         $1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
         $9::text[], $11::text[]
     ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead)
@@ -205,9 +214,18 @@ class Settled(NamedTuple):
 async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> Settled:
     """Write every transition whose token still is its job's; one verdict each, in order.
 
+    What somebody else holds for longer than a moment is left, and so told: the others do not wait for it.
+
     `plain`: none of the jobs has a limit, a running key or a next job, so that nobody can be waiting for their end.
     """
-    statement, values, asked = written(transitions)
+    try:
+        return await _apply(link, transitions, plain=plain)
+    except pg.LockNotAvailableError:
+        return await _apply_free(link, transitions)
+
+
+async def _apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> Settled:
+    statement, values, asked = written(transitions, wait=_WAIT)
     freed: list[str] = []
     if plain:
         [(done, *_)] = await link.fetch(statement, *values)
@@ -215,8 +233,56 @@ async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -
         done, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
     if done == asked == len(transitions):
         return Settled([Verdict.APPLIED] * len(transitions), freed)
+
+    async def examine(ask: Ask) -> list[Verdict]:
+        await ask(HURRY)
+        return await _examine(ask, transitions)
+
     # Rare: some lease was lost, or some end written before.
-    return Settled(await link.transaction(lambda ask: _examine(ask, transitions)), freed)
+    return Settled(await link.transaction(examine), freed)
+
+
+HURRY = f"SET LOCAL lock_timeout = '{_WAIT}'"
+FREE = """
+SELECT id, limit_key, unique_running, next_id FROM windlass_jobs
+WHERE id = ANY ($1::text[]) AND (next_id IS NOT NULL) = $2::boolean ORDER BY id FOR UPDATE SKIP LOCKED
+"""
+THERE = "SELECT id FROM windlass_jobs WHERE id = ANY ($1::text[])"
+
+
+async def _apply_free(link: Link, transitions: Sequence[Transition]) -> Settled:
+    """Write what nobody holds: neither its record nor the line of those who wait for its end."""
+    verdicts: dict[str, list[Verdict]] = {}
+    freed: list[str] = []
+    # Those that others await come last: their end may free further lines, and these are not known beforehand.
+    for awaited in (False, True):
+        with suppress(pg.LockNotAvailableError):
+            told, queues = await link.transaction(partial(_end_free, link, transitions, awaited=awaited))
+            verdicts |= told
+            freed += queues
+    held = {id_ for (id_,) in await link.fetch(THERE, sorted({one.id for one in transitions} - verdicts.keys()))}
+    unsaid = {True: Verdict.HELD, False: Verdict.MISSING}
+    each = {id_: iter(said) for id_, said in verdicts.items()}
+    return Settled([next(each[one.id]) if one.id in each else unsaid[one.id in held] for one in transitions], freed)
+
+
+async def _end_free(
+    link: Link, transitions: Sequence[Transition], ask: Ask, *, awaited: bool
+) -> tuple[dict[str, list[Verdict]], list[str]]:
+    """What became of each that is free, by its id, and the queues of those that go on."""
+    rows = await ask(FREE, sorted({one.id for one in transitions}), awaited)
+    lines = {id_: line_locks(link, _lines(*([key] if key else None for key in keys))) for id_, *keys in rows}
+    got = await try_locks(ask, [name for names in lines.values() for name in names])
+    free = [one for one in transitions if one.id in lines and got.issuperset(lines[one.id])]
+    if not free:
+        return {}, []
+    statement, values, asked = written(free, wait=_WAIT)
+    done, freed = await end_and_unblock(link, ask, statement, values)
+    each = [Verdict.APPLIED] * len(free) if done == asked == len(free) else await _examine(ask, free)
+    verdicts: dict[str, list[Verdict]] = defaultdict(list)
+    for one, verdict in zip(free, each, strict=True):
+        verdicts[one.id].append(verdict)
+    return verdicts, freed
 
 
 async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> tuple[int, list[str]]:
@@ -260,11 +326,14 @@ def of_ends(transitions: Sequence[Transition], queues: Mapping[str, str | None],
     return [CHANGED, *([DUE] if due else ()), *notices]
 
 
-def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple[str, tuple[Any, ...], int]:
+def written(
+    transitions: Sequence[Transition], *, forced: bool = False, wait: str | None = None
+) -> tuple[str, tuple[Any, ...], int]:
     """The statement that writes these, its values, and how many rows it should change.
 
     In the order of ids, so that two batches with jobs in common do not wait for each other crosswise. Of two ends of
-    one lease the first counts. A forced release moves the token on.
+    one lease the first counts. A forced release moves the token on. With `wait` its transaction waits no longer for
+    what somebody else holds.
     """
     first: dict[tuple[str, int], Transition] = {}
     for one in transitions:
@@ -273,7 +342,7 @@ def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple
     ids, tokens = [one.id for one in told], [one.token for one in told]
     if not forced and all(one.to is Status.SUCCEEDED for one in told):
         results = [one.result_json for one in told]
-        return SUCCEED, (ids, tokens, results, token_end(Happened.SUCCEEDED, Status.SUCCEEDED)), len(told)
+        return SUCCEED, (ids, tokens, results, token_end(Happened.SUCCEEDED, Status.SUCCEEDED), wait), len(told)
     values = (
         ids,
         tokens,
@@ -286,6 +355,7 @@ def written(transitions: Sequence[Transition], *, forced: bool = False) -> tuple
         [_line(one) for one in told],
         int(forced),
         [None if one.to.finished else _line(honour_cancel(one)) for one in told],
+        wait,
     )
     return END, values, len(told)
 
