@@ -241,6 +241,12 @@ async def test_weights_say_how_many_jobs_a_turn_takes(store: Store) -> None:
     assert counts == {"a": 9, "b": 3}
 
 
+async def test_weights_hold_among_many_small_claims_too(store: Store) -> None:
+    await put(store, *[draft(queue=queue) for queue in ("a", "b") for _ in range(400)])
+    counts = Counter([(await take(store, replace(want(1), weights={"a": 3}))).queue for _ in range(400)])
+    assert 240 <= counts["a"] <= 356  # 300 on average; by chance fewer or more happens once in a thousand million
+
+
 async def test_a_better_priority_goes_before_every_turn_of_a_queue(store: Store) -> None:
     await put(store, *[draft(queue="a") for _ in range(3)], *[draft(queue="b", priority=1) for _ in range(3)])
     assert await queues_of(store, want(4)) == ["b", "b", "b", "a"]

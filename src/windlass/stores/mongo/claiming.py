@@ -21,6 +21,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.core.weights import first_turn
 from windlass.stores.contract import Claimed
 from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, beside, in_parts
 from windlass.stores.mongo.doubts import Doubt, Doubts
@@ -382,11 +383,18 @@ class _Claim:
         level = {name for name in waiting if lines[name][0]["priority"] == best}
         new = list(level.difference(self._turns))
         random.shuffle(new)
+        if not self._turns:
+            weights = [self._weight(name) for name in new]
+            first, self._left = first_turn(weights, random.randrange(sum(weights)))
+            new = new[first:] + new[:first]
         self._turns.extend(new)
         while self._left < 1 or self._turns[0] not in level:
             self._turns.rotate(-1)
-            self._left = self._want.weights.get(self._turns[0], 1)
+            self._left = self._weight(self._turns[0])
         return self._turns[0]
+
+    def _weight(self, queue: str) -> int:
+        return self._want.weights.get(queue, 1)
 
     def _allowance(self, queue: str) -> int:
         most = self._want.n if self._want.queues is None else self._want.queues.get(queue, 0)

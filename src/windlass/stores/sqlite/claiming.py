@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.core.weights import first_turn
 from windlass.stores.contract import Claimed
 from windlass.stores.sqlite.rates import Rates
 from windlass.stores.sqlite.records import APPEND, COLUMNS, as_duration_ms, job_of, line_end
@@ -94,10 +95,13 @@ def claim(
 
 def _take_turns(lines: list[_Line], want: Want, gate: _Gate, taken: list[Row]) -> None:
     """Let queues whose first jobs are of one priority take turns, until none has another job of it."""
-    level, at = lines[0].level, random.randrange(len(lines))
+    level = lines[0].level
+    weights = [line.weight for line in lines]
+    at, begun = first_turn(weights, random.randrange(sum(weights)))
+    left: int | None = begun
     while lines:
         line = lines[at % len(lines)]
-        for row in line.turn(level, len(lines)):
+        for row in line.turn(level, len(lines), left):
             if gate.lets_through(row):
                 line.allowance -= 1
                 taken.append(row)
@@ -110,6 +114,7 @@ def _take_turns(lines: list[_Line], want: Want, gate: _Gate, taken: list[Row]) -
         else:
             at %= len(lines)
             del lines[at]
+        left = None
 
 
 # From one queue that has something to the next by the index: queues that have nothing cost nothing.
@@ -216,9 +221,14 @@ class _Line:
         """Whether a job of this queue may still be taken."""
         return self.allowance > 0 and not (self._ended and self._next == len(self._rows))
 
-    def turn(self, level: int, sharers: int) -> Iterator[Row]:
-        """The rows of one turn, at most its weight of those that are let through; the others are passed over."""
-        weight = self._want.weights.get(self.queue, 1) if sharers > 1 else self.allowance
+    @property
+    def weight(self) -> int:
+        """How many jobs its turn takes."""
+        return self._want.weights.get(self.queue, 1)
+
+    def turn(self, level: int, sharers: int, left: int | None = None) -> Iterator[Row]:
+        """The rows of one turn, at most its weight, or what is left, of those let through; others are passed over."""
+        weight = (left or self.weight) if sharers > 1 else self.allowance
         most = self.allowance - min(weight, self.allowance)
         while self.allowance > most and (self._next < len(self._rows) or self._head(sharers) is not None):
             row = self._rows[self._next]
@@ -238,7 +248,7 @@ class _Line:
         return level
 
     def _read(self, sharers: int) -> None:
-        share = max(-(-self._want.n // sharers), self._want.weights.get(self.queue, 1))
+        share = max(-(-self._want.n // sharers), self.weight)
         self._at_once = min(max(share, 2 * self._at_once), _MOST_READ)
         after = _ORDER(self._rows[-1]) if self._rows else self._head_at
         self._rows, self._next = self._ask(self.queue, after, self._at_once), 0
