@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import change, latest, line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from windlass.stores.mongo.connection import Doc, Link
 
 _PAGE = 1000  # how many of one line are called at once
+_FEW_SLOTS = 256  # of a limit with more than these the server tells only how many are taken, and no further than full
 
 
 def lines_of(docs: Iterable[Doc]) -> set[str]:
@@ -84,7 +86,8 @@ async def _open_gates(link: Link, gates: Collection[str]) -> int:
     lines = {row["_id"]: row.get("limit_n") or 1 for row in await (await link.jobs.aggregate(first)).to_list()}
     if not lines:
         return 0
-    running = await _running(link, [by.split(":", 1)[1] for by in lines if by.startswith("limit:")])
+    limits = {by.split(":", 1)[1]: limit for by, limit in lines.items() if by.startswith("limit:")}
+    running = await _running(link, limits)
     keys = [by.split(":", 1)[1] for by in lines if by.startswith("unique:")]
     held: set[str] = set()
     if keys:
@@ -99,12 +102,19 @@ async def _open_gates(link: Link, gates: Collection[str]) -> int:
     return done
 
 
-async def _running(link: Link, keys: list[str]) -> Counter[str]:
-    """How many slots of each of these limits are taken."""
-    if not keys:
-        return Counter()
-    found = link.jobs.find({"limit_key": {"$in": keys}, "slot": {"$gte": 0}}, {"_id": 0, "limit_key": 1, "slot": 1})
-    return Counter([doc["limit_key"] for doc in await found.hint("slots").to_list()])
+async def _running(link: Link, limits: Mapping[str, int]) -> Counter[str]:
+    """How many slots of each of these limits are taken: one look tells of all small ones."""
+    large = [key for key, limit in limits.items() if limit > _FEW_SLOTS]
+    small = [key for key, limit in limits.items() if limit <= _FEW_SLOTS]
+    running: Counter[str] = Counter()
+    if small:
+        found = link.jobs.find(
+            {"limit_key": {"$in": small}, "slot": {"$gte": 0}}, {"_id": 0, "limit_key": 1, "slot": 1}
+        )
+        running.update([doc["limit_key"] for doc in await found.hint("slots").to_list()])
+    counts = [link.count({"limit_key": key, "slot": {"$gte": 0}}, limits[key], "slots") for key in large]
+    running.update(dict(zip(large, await asyncio.gather(*counts), strict=True)))
+    return running
 
 
 async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
