@@ -261,9 +261,9 @@ class Jobs(Protocol):
         Never the same (id, token) twice. Skips paused queues and other types. Each claimed job has token + 1,
         attempts + 1, a lease from the store's clock and holds its running key. A job whose limit is reached, whose
         running key is held or whose rate is spent becomes blocked instead, by "limit:", "unique:" or "rate:" and the
-        key. A job of a rate that others are blocked by already joins them, unless there is room for all of them and
-        it; one that `promote` called from that line (its `blocked_by` still names it) needs room for itself alone.
-        Every claim of a job with a rate is booked in the same step.
+        key. Where jobs are already blocked by a rate, another job of that rate goes behind them, unless the rate has
+        room for all of them and for it. A job that `promote` called from that line (its `blocked_by` still names the
+        rate) needs room for itself alone. Every claim of a job with a rate is booked in the same step.
         """
         ...
 
@@ -286,9 +286,10 @@ class Jobs(Protocol):
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write each transition if its job is still processing under its token: fenced, idempotent, one verdict each.
 
-        In the same step: history, the unique key of a finished job is freed, blocked jobs that can go on are queued,
-        oldest first. Where cancel was requested and the transition would let the job run again, it is cancelled
-        instead. A stale one is refused and leaves a line in the job's history; if the loss of its lease was counted as
+        In the same step the history is written, and the unique key of a finished job is freed. In that step, or on
+        MongoDB right after it, the minute is counted and blocked jobs that can go on are queued, oldest first; if the
+        caller dies in between, `promote` queues them. Where cancel was requested and the transition would let the job
+        run again, it is cancelled instead. A stale one is refused and leaves a line in the job's history; if the loss of its lease was counted as
         a crash, it is counted no longer: the worker lives. A value that the store cannot keep raises ValueRefused, and
         nothing of the batch is written. What a stranger's transaction holds is told as held within about a second, and
         the others of the batch are written.
@@ -399,7 +400,7 @@ class StatusCount:
 class Minute:
     """What ended in one minute: attempts of one queue and type that ended so, by length of run.
 
-    Written in the same step as the endings it counts. `bucket` b holds runs of less than 2^b milliseconds.
+    Written with the endings it counts; see `Jobs.apply`. `bucket` b holds runs of less than 2^b milliseconds.
     """
 
     minute: datetime
@@ -478,7 +479,7 @@ class Queues(Protocol):
         ...
 
     async def limit_depth(self, name: str, max_depth: int | None) -> None:
-        """Refuse inserts that would make more than this many queued and scheduled jobs wait; None is no limit."""
+        """Refuse inserts while so many jobs wait: queued, scheduled, retrying or blocked. None is no limit."""
         ...
 
 
