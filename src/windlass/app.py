@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
@@ -26,6 +27,7 @@ from windlass.core.handler import Declaration, Handler, declare, declare_instanc
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron
+from windlass.core.signals import as_duration
 from windlass.core.words import read_words
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
@@ -87,7 +89,7 @@ class Windlass:
         self.settings = reading.load()
         self.url = url or self.settings.url
         self.namespace = reading.check_namespace(namespace or self.settings.namespace)
-        self.retention = retention or Retention()
+        self.retention = _kept(retention or Retention())
         self.ageing = ageing
         self.registry = Registry()
         self.hub = Hub()
@@ -382,6 +384,17 @@ def _check_schedulable(declaration: Declaration) -> None:
             f"{declaration.source} declares a schedule but needs arguments, which a tick cannot give: give them"
             " defaults, or put the schedule with app.schedules.put(name, job.bind(...), cron)"
         ) from None
+
+
+def _kept(retention: Retention) -> Retention:
+    """The retention with every time as a timedelta: numbers are seconds."""
+    return replace(
+        retention,
+        succeeded=as_duration(retention.succeeded, "the retention of succeeded jobs"),
+        failed=as_duration(retention.failed, "the retention of failed jobs"),
+        cancelled=as_duration(retention.cancelled, "the retention of cancelled jobs"),
+        queues={name: _kept(own) for name, own in retention.queues.items()},
+    )
 
 
 def _crons(schedule: Cron | Sequence[Cron] | None) -> tuple[Cron, ...]:

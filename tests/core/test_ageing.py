@@ -17,9 +17,16 @@ def test_jobs_are_raised_to_high_unless_it_says_otherwise() -> None:
     assert Ageing(MINUTE, 7).level == 7
 
 
-@pytest.mark.parametrize("after", [timedelta(0), timedelta(milliseconds=999), -MINUTE, 60, None])
+def test_a_wait_is_seconds_or_a_timedelta() -> None:
+    assert Ageing(60) == Ageing(MINUTE)
+    assert Ageing(60).after == MINUTE
+
+
+@pytest.mark.parametrize("after", [timedelta(0), timedelta(milliseconds=999), -MINUTE, 0.9, "60", True, None])
 def test_a_wait_that_would_raise_everything_is_refused(after: Any) -> None:
-    with pytest.raises(SettingsError, match=r"Ageing has after=.*: expected a timedelta of at least a second"):
+    with pytest.raises(
+        SettingsError, match=r"Ageing has after=.*: expected seconds or a timedelta, of at least a second"
+    ):
         Ageing(after)
 
 

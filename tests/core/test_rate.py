@@ -18,6 +18,12 @@ def test_a_rate_is_by_the_second_unless_it_says_otherwise() -> None:
     assert Rate(MOST, LONGEST).n == MOST
 
 
+def test_a_window_is_seconds_or_a_timedelta() -> None:
+    assert Rate(5, 60) == Rate(5, timedelta(minutes=1))
+    assert Rate(5, 0.5).per_ms == 500
+    assert hash(Rate(5, 60)) == hash(Rate(5, timedelta(minutes=1)))
+
+
 def test_a_rates_key_is_filled_from_arguments_or_is_the_type() -> None:
     assert Rate(5, SECOND, "api:{host}").key_for("fetch", {"host": "a"}) == "api:a"
     assert Rate(5).key_for("fetch", {"host": "a"}) == "type:fetch"
@@ -29,9 +35,11 @@ def test_a_rate_that_lets_nothing_through_or_is_no_number_is_refused(n: Any) -> 
         Rate(n)
 
 
-@pytest.mark.parametrize("per", [timedelta(0), timedelta(milliseconds=19), timedelta(days=32), 1, None, -SECOND])
+@pytest.mark.parametrize(
+    "per", [timedelta(0), timedelta(milliseconds=19), timedelta(days=32), 0, 0.019, "1", True, None, -SECOND]
+)
 def test_a_window_that_cannot_be_counted_is_refused(per: Any) -> None:
-    with pytest.raises(SettingsError, match=r"Rate has per=.*: expected a timedelta from 20 ms to 31 days"):
+    with pytest.raises(SettingsError, match=r"Rate has per=.*: expected seconds or a timedelta from 20 ms to 31 days"):
         Rate(5, per)
 
 

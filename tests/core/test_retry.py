@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -57,6 +58,22 @@ def test_linear_grows_by_its_step_up_to_its_cap() -> None:
 
 def test_custom_asks_its_function() -> None:
     assert delays(Retry.custom(9, ten_a_time), 3) == [10, 20, 30]
+
+
+def test_waits_are_seconds_or_timedeltas() -> None:
+    minute = timedelta(minutes=1)
+    assert Retry(5, base=minute, cap=timedelta(hours=1)) == Retry(5, base=60, cap=3600)
+    assert delays(Retry(5, base=minute, cap=timedelta(minutes=3)), 3) == [60, 120, 180]
+    assert Retry.fixed(3, minute) == Retry.fixed(3, 60)
+    assert Retry.linear(3, minute, cap=timedelta(seconds=90)) == Retry.linear(3, 60, cap=90)
+    assert delays(Retry.linear(3, minute, cap=timedelta(seconds=90)), 2) == [60, 90]
+    assert delays(Retry.custom(3, lambda attempt: attempt * minute), 2) == [60, 120]
+    assert Retry.custom(3, lambda _: -minute).wait_after(1, 0.0).fault is not None
+    for wrong in (-minute, timedelta(days=36_501)):
+        with pytest.raises(
+            SettingsError, match=r"Retry base is .*: expected a number from 0 .* of seconds, or a timedelta"
+        ):
+            Retry(5, base=wrong)
 
 
 def test_a_shape_keeps_the_options_it_is_given() -> None:
@@ -129,8 +146,9 @@ def test_a_delay_is_never_earlier_than_asked_and_never_above_cap_and_a_quarter(
 ) -> None:
     asked = policy.delay_before(attempt, 0.0)
     waited = policy.delay_before(attempt, spread)
-    assert 0 <= asked <= policy.cap
-    assert asked <= waited <= policy.cap * (1 + JITTER)
+    cap = cast("float", policy.cap)
+    assert 0 <= asked <= cap
+    assert asked <= waited <= cap * (1 + JITTER)
 
 
 @given(st.floats() | st.integers() | st.none() | st.text(), attempts, spreads)

@@ -66,7 +66,7 @@ def only_ctx(ctx: Ctx) -> str:
     return ctx.id
 
 
-@app.job(rate=Rate(100, per=timedelta(minutes=1), key="join"), fair_by="user_id")
+@app.job(rate=Rate(100, per=timedelta(minutes=1), key="join"), fair_by="user_id", retry=Retry(cap=timedelta(hours=1)))
 async def joined(parts: list[str]) -> str:
     return "".join(parts)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from windlass.core.errors import SettingsError
 from windlass.core.keys import Template, shown, template
+from windlass.core.signals import read_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ GRAINS = 20
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Rate:
     """At most `n` jobs whose key fills in alike start in any window of `per`; the others wait as blocked, in turn.
 
@@ -28,18 +29,23 @@ class Rate:
     """
 
     n: int
-    per: timedelta = timedelta(seconds=1)
-    key: str | None = None
+    per: timedelta
+    key: str | None
 
-    def __post_init__(self) -> None:
-        """Refuse a rate that would let nothing through or cannot be counted."""
-        n, per = cast("object", self.n), cast("object", self.per)
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
+    def __init__(self, n: int, per: float | timedelta = 1.0, key: str | None = None) -> None:
+        """Take a window in seconds or as a timedelta; refuse what would let nothing through or cannot be counted."""
+        if isinstance(n, bool) or not isinstance(cast("object", n), int) or not 1 <= n <= MOST:
             raise SettingsError(f"Rate allows {shown(n)} starts: expected 1 to {MOST}")
-        if not isinstance(per, timedelta) or not GRAINS * _MILLISECOND <= per <= LONGEST:
-            raise SettingsError(f"Rate has per={shown(per)}: expected a timedelta from {GRAINS} ms to 31 days")
-        if self.key is not None:
-            Template(self.key)
+        window = read_duration(per)
+        if window is None or not GRAINS * _MILLISECOND <= window <= LONGEST:
+            raise SettingsError(
+                f"Rate has per={shown(per)}: expected seconds or a timedelta from {GRAINS} ms to 31 days"
+            )
+        if key is not None:
+            Template(key)
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "per", window)
+        object.__setattr__(self, "key", key)
 
     def key_for(self, type_: str, arguments: Mapping[str, object]) -> str:
         """The key of one job, from its own arguments or else its type."""

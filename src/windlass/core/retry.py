@@ -17,6 +17,8 @@ LONGEST = 36_500 * 86_400.0  # a century of seconds: a date that far still fits 
 JITTER = 0.25  # the largest part of a delay that jitter adds to it
 
 Errors: TypeAlias = tuple[type[BaseException], ...]
+Delay: TypeAlias = Callable[[int], float | timedelta]
+"""from the number of the failed attempt to how long to wait"""
 
 
 class Wait(NamedTuple):
@@ -30,7 +32,8 @@ class Wait(NamedTuple):
 class Retry(Signal):
     """Said by a declaration, the policy of its retries; raised by a handler, the wish to be tried again.
 
-    As a policy: at most `attempts` runs, and after each failed one a wait that grows from `base` to `cap` seconds.
+    As a policy: at most `attempts` runs, and after each failed one a wait that grows from `base` to `cap`, which are
+    seconds or timedeltas and kept as seconds.
 
     The wait after failed attempt n is `base * factor ** (n - 1)`, at most `cap`; `Retry.fixed`, `Retry.linear` and
     `Retry.custom` make other shapes. With `jitter` up to a quarter is added, never taken away: a job never runs
@@ -45,22 +48,21 @@ class Retry(Signal):
 
     attempts: int = 5
     _: KW_ONLY
-    base: float = 1.0
+    base: float | timedelta = 1.0
     factor: float = 2.0
-    cap: float = 60.0
+    cap: float | timedelta = 60.0
     jitter: bool = True
     on: Errors = (Exception,)
     never: Errors = ()
-    delay: Callable[[int], float] | None = None
+    delay: Delay | None = None
     after: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be obeyed later, when a job has already failed."""
         _check_attempts(self.attempts)
-        _check_number("base", self.base, 0.0, LONGEST)
+        self.base, self.cap = _as_seconds("base", self.base), _as_seconds("cap", self.cap)
         # A factor below one would hurry: each failure would be tried again sooner than the one before.
         _check_number("factor", self.factor, 1.0, LONGEST)
-        _check_number("cap", self.cap, 0.0, LONGEST)
         _check_errors("on", self.on)
         _check_errors("never", self.never)
         self.asked = None if self.after is None else as_duration(self.after, "Retry after")
@@ -76,41 +78,46 @@ class Retry(Signal):
 
     @classmethod
     def fixed(
-        cls, attempts: int, delay: float, *, jitter: bool = True, on: Errors = (Exception,), never: Errors = ()
+        cls,
+        attempts: int,
+        delay: float | timedelta,
+        *,
+        jitter: bool = True,
+        on: Errors = (Exception,),
+        never: Errors = (),
     ) -> Retry:
-        """The same wait of `delay` seconds after every failed attempt."""
+        """The same wait of `delay` after every failed attempt."""
         return cls(attempts, base=delay, factor=1.0, cap=delay, jitter=jitter, on=on, never=never)
 
     @classmethod
     def linear(
         cls,
         attempts: int,
-        step: float,
+        step: float | timedelta,
         *,
-        cap: float = 60.0,
+        cap: float | timedelta = 60.0,
         jitter: bool = True,
         on: Errors = (Exception,),
         never: Errors = (),
     ) -> Retry:
-        """A wait of `step` seconds times the number of the failed attempt, at most `cap`."""
-        return cls(
-            attempts, base=step, factor=1.0, cap=cap, jitter=jitter, on=on, never=never, delay=_Linear(step, cap)
-        )
+        """A wait of `step` times the number of the failed attempt, at most `cap`."""
+        growing = _Linear(_as_seconds("step", step), _as_seconds("cap", cap))
+        return cls(attempts, base=step, factor=1.0, cap=cap, jitter=jitter, on=on, never=never, delay=growing)
 
     @classmethod
     def custom(
         cls,
         attempts: int,
-        delay: Callable[[int], float],
+        delay: Delay,
         *,
         jitter: bool = True,
         on: Errors = (Exception,),
         never: Errors = (),
     ) -> Retry:
-        """A wait of `delay(attempt)` seconds, at most a century.
+        """A wait of `delay(attempt)`, which gives seconds or a timedelta, at most a century.
 
-        A job is never lost to a bad function: where it raises, or returns anything but a finite, non-negative int or
-        float, the default exponential wait stands in, and the job's history says so.
+        A job is never lost to a bad function: where it raises, or returns anything but a finite, non-negative
+        duration, the default exponential wait stands in, and the job's history says so.
         """
         return cls(attempts, jitter=jitter, on=on, never=never, delay=delay)
 
@@ -133,7 +140,7 @@ class Retry(Signal):
         return isinstance(error, self.on) and not isinstance(error, self.never)
 
     def _asked(self, attempt: int) -> Wait:
-        usual = _exponential(attempt, self.base, self.factor, self.cap)
+        usual = _exponential(attempt, cast("float", self.base), self.factor, cast("float", self.cap))
         if self.delay is None:
             return Wait(usual)
         said = _told(self.delay, attempt)
@@ -160,7 +167,7 @@ def _exponential(attempt: int, base: float, factor: float, cap: float) -> float:
         return float(cap) if base else 0.0
 
 
-def _told(delay: Callable[[int], float], attempt: int) -> float | str:
+def _told(delay: Delay, attempt: int) -> float | str:
     """What a user's function says, or what is wrong with it."""
     try:
         return _seconds(delay(attempt))
@@ -168,11 +175,12 @@ def _told(delay: Callable[[int], float], attempt: int) -> float | str:
         return f"its retry delay raised {shown(error)}, so the default wait stands in"
 
 
-def _seconds(said: object) -> float | str:
+def _seconds(given: object) -> float | str:
+    said = given.total_seconds() if isinstance(given, timedelta) else given
     # A comparison, unlike float(), also stands an int too large for a float; not-a-number fails it.
     if isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said < math.inf:
         return float(min(said, LONGEST))
-    return f"its retry delay said {shown(said)}, which is no number of seconds, so the default wait stands in"
+    return f"its retry delay said {shown(given)}, which is no number of seconds, so the default wait stands in"
 
 
 def _check_attempts(found: object) -> None:
@@ -183,10 +191,16 @@ def _check_attempts(found: object) -> None:
         )
 
 
-def _check_number(name: str, found: object, least: float, most: float) -> None:
+def _check_number(name: str, found: object, least: float, most: float, unit: str = "") -> None:
     # Not-a-number fails every comparison, so the range refuses it too.
     if isinstance(found, bool) or not isinstance(found, int | float) or not least <= found <= most:
-        raise SettingsError(f"Retry {name} is {found!r}: expected a number from {least:g} to {most:g}")
+        raise SettingsError(f"Retry {name} is {found!r}: expected a number from {least:g} to {most:g}{unit}")
+
+
+def _as_seconds(name: str, given: float | timedelta) -> float:
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    _check_number(name, seconds, 0.0, LONGEST, " of seconds, or a timedelta")
+    return seconds
 
 
 def _check_errors(name: str, found: object) -> None:

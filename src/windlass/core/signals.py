@@ -52,10 +52,19 @@ class Reject(Signal):
 
 def as_duration(value: float | timedelta, of: str) -> timedelta:
     """Read seconds or a timedelta; refuse what is negative, not finite or longer than a century."""
-    try:
-        found = value if isinstance(value, timedelta) else timedelta(seconds=value)
-    except (OverflowError, ValueError, TypeError):
-        found = timedelta(-1)
-    if not timedelta(0) <= found <= LONGEST:
+    found = read_duration(value)
+    if found is None or not timedelta(0) <= found <= LONGEST:
         raise SettingsError(f"{of} is {shown(value)}: give seconds or a timedelta from 0 to 100 years")
     return found
+
+
+def read_duration(value: object) -> timedelta | None:
+    """The same for whoever has bounds and words of its own; None is said of what is neither."""
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        return None
