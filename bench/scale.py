@@ -145,7 +145,7 @@ async def _put_aside_by_own(place: Place, kind: str, many: int) -> Figure:
 
 async def _one_job(place: Place, jobs: int) -> list[Figure]:
     await _made(place)
-    fleet = Fleet(place)
+    fleet = Fleet(place, polls=False)
     async with fleet.working(_WORKERS) as client:
         spent = await fleet.one_by_one(client, jobs)
     asked = {"claim": ("jobs.claim", CLAIMS), "promote": ("jobs.promote", PROMOTES)}

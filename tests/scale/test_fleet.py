@@ -21,12 +21,17 @@ JOBS = 30
 SECONDS = 2
 
 
-async def test_an_idle_fleet_asks_little_and_one_job_wakes_few(place: Place, store: Store) -> None:
+async def test_an_idle_fleet_asks_little(place: Place, store: Store) -> None:
     fleet = Fleet(place)
-    async with fleet.working(WORKERS) as client:
+    async with fleet.working(WORKERS):
         idle = await fleet.idle(SECONDS)
-        spent = await fleet.one_by_one(client, JOBS)
     assert idle.total() <= IDLE * WORKERS * FASTER * SECONDS, idle
+
+
+async def test_one_job_wakes_few(place: Place, store: Store) -> None:
+    fleet = Fleet(place, polls=False)
+    async with fleet.working(WORKERS) as client:
+        spent = await fleet.one_by_one(client, JOBS)
     assert spent["jobs.claim"] <= CLAIMS * JOBS, spent
     assert spent["jobs.promote"] <= PROMOTES * JOBS, spent
     assert spent["schedules.list"] + spent["schedules.due"] <= PROMOTES * JOBS, spent
