@@ -146,8 +146,8 @@ async def postgres_standby_of(place: Place, seed: int, *, long: bool) -> Finding
         place,
         seed,
         Mode(name="synchronous", pair=partial(postgres_pair, synchronous=True), harm=held_behind),
-        Mode(name="asynchronous", pair=alone, harm=at_once),
-        Mode(name="held behind", pair=alone, harm=held_behind),
+        Mode(name="asynchronous", pair=alone, harm=at_once, own_tokens=True),
+        Mode(name="held behind", pair=alone, harm=held_behind, own_tokens=True),
         long=long,
     )
 

@@ -36,6 +36,13 @@ OLDEST = 130_000
 """PostgreSQL 13: gen_random_uuid() without an extension"""
 _MOST = 5  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
+FIRST_TOKEN = "first_token()"
+"""in a statement: tokens of this server begin above it"""
+# A server that takes another's place does not know of every token that was handed out there. But it is on a timeline of
+# its own, and so it begins far above what is reached by counting on the one before.
+_EACH_TIMELINE = 1_000_000_000
+_TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
+_TELLS_TIMELINE = f"SELECT CASE WHEN NOT pg_is_in_recovery() THEN {_TIMELINE} END"  # while it recovers it has none
 _TABLE = re.compile(r"(?<![\w\"'])windlass_(\w+)")
 _INDEX = re.compile(r"\bINDEX (CONCURRENTLY )?windlass_(\w+)")
 
@@ -97,8 +104,9 @@ class Place:
 
 
 @lru_cache(maxsize=1024)
-def named(sql: str, namespace: str, schema: str | None) -> str:
+def named(sql: str, namespace: str, schema: str | None, *, timelines: bool = False) -> str:
     """The one place where names enter SQL: `windlass_…` becomes the namespace's own table in its schema, quoted."""
+    sql = sql.replace(FIRST_TOKEN, f"(({_TIMELINE} - 1) * {_EACH_TIMELINE})" if timelines else "0")
     indexed = _INDEX.sub(lambda found: f'INDEX {found[1] or ""}"{namespace}_{found[2]}"', sql)
     where = "" if schema is None else f"{quoted(schema)}."
     return _TABLE.sub(lambda found: f'{where}"{namespace}_{found[1]}"', indexed)
@@ -129,6 +137,8 @@ class Link:
         self.identity: str | None = None
         """what tells this installation from any other, for transactions that are the caller's own"""
         self.read_only = False
+        self.timelines = False
+        """whether the server tells its timeline"""
         self.changed: Callable[..., None] = _nobody
         """given the notices of every change, after it"""
         self.look_again: Callable[[], None] = _nobody
@@ -143,7 +153,7 @@ class Link:
 
     def sql(self, text: str) -> str:
         """The statement with this store's own names."""
-        return named(text, self.place.namespace, self.schema)
+        return named(text, self.place.namespace, self.schema, timelines=self.timelines)
 
     @property
     def scope(self) -> str:
@@ -172,6 +182,7 @@ class Link:
                         "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_schema(),"
                         " pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
                     )
+                self.timelines = await _tells_timeline(connection)
             finally:
                 self.drop(connection)
         if row is None:
@@ -339,6 +350,17 @@ class Link:
                 return await work(ask)
 
         return await self.surely(attempt) if again else await attempt()
+
+
+async def _tells_timeline(connection: Connection) -> bool:
+    try:
+        async with connection.transaction():
+            await connection.fetchval(_TELLS_TIMELINE)
+    except pg.PostgresError as error:
+        if isinstance(error, _LOST):
+            raise
+        return False  # its users may not ask, or it is made otherwise than PostgreSQL
+    return True
 
 
 Ask: TypeAlias = Callable[..., Awaitable[Rows]]

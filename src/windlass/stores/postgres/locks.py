@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_key
 from windlass.stores.contract import Granted, Held
-from windlass.stores.postgres.connection import Room, guarded
+from windlass.stores.postgres.connection import FIRST_TOKEN, Room, guarded
 from windlass.stores.postgres.notices import CHANGED
 from windlass.stores.postgres.records import CLOCK, whole
 
@@ -19,9 +19,10 @@ HOLDER = """
 SELECT owner, expires_at FROM windlass_locks WHERE name = $1::text AND expires_at > statement_timestamp()
 """
 # The counter's row is held until the end of the transaction: of two who want one name, the second waits here.
-NEXT_TOKEN = """
-UPDATE windlass_meta SET value = (value::bigint + 1)::text WHERE key = 'lock_token' RETURNING value::bigint
-"""
+NEXT_TOKEN = f"""
+UPDATE windlass_meta SET value = greatest(value::bigint + 1, {FIRST_TOKEN})::text
+WHERE key = 'lock_token' RETURNING value::bigint
+"""  # noqa: S608  # made of constants
 TAKE = f"""
 WITH {CLOCK}
 INSERT INTO windlass_locks (name, owner, token, expires_at)

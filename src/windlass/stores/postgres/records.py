@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
+from windlass.stores.postgres.connection import FIRST_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +37,9 @@ CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', statement_time
 """The server's time, one for the whole statement; the first member of every WITH."""
 AT = "greatest(c.now, j.updated_at)"
 """When a change of job j is made: now, but never before what its history tells of already."""
+
+NEXT_TOKEN = f"greatest(j.lease_token + 1, (SELECT {FIRST_TOKEN}))"
+"""The token of a new lease of job j; the server is asked for its timeline once in a statement."""
 
 TURNS = "EXISTS (SELECT FROM windlass_jobs WHERE status = 'queued' AND fair_key > '')"
 """Whether jobs with a fair key wait anywhere."""

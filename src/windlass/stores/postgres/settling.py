@@ -20,6 +20,7 @@ from windlass.stores.postgres.notices import CHANGED, DUE
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
+    NEXT_TOKEN,
     STATUSES,
     append,
     as_ms,
@@ -181,7 +182,7 @@ WITH {CLOCK}, {BRIEF.format(n="$12::text")}, ended AS (
         queued_at = CASE WHEN {_FINISHED} THEN j.queued_at WHEN told.status = 'queued' THEN {AT} END,
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL,
         attempts = j.attempts - told.give_back::int, crashes = j.crashes + told.crashed::int,
-        lease_token = j.lease_token + $10::int,
+        lease_token = CASE WHEN $10::int = 1 THEN {NEXT_TOKEN} ELSE j.lease_token END,
         charged = CASE WHEN $10::int = 1 AND told.crashed THEN told.token ELSE j.charged END,
         {marked("told.status = 'queued'")},
         worker_id = CASE WHEN {_FINISHED} THEN j.worker_id END,

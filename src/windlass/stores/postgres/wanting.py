@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.stores.postgres.records import AT, append, between, token_end, whole
+from windlass.stores.postgres.records import AT, NEXT_TOKEN, append, between, token_end, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,11 +73,11 @@ heads (name, priority, run_at, id) AS (
 )
 """  # noqa: S608  # made of constants
 LEASE = f"""
-    status = 'processing', worker_id = $6::text, lease_token = j.lease_token + 1,
+    status = 'processing', worker_id = $6::text, lease_token = {NEXT_TOKEN},
     lease_expires_at = {AT} + $7::interval,
     attempts = j.attempts + 1, started_at = {AT}, updated_at = {AT}, wait_ms = {between(AT, "j.queued_at")},
     progress = NULL, unique_key = j.unique_running, blocked_by = NULL,
-    {append("$8::text || (j.lease_token + 1) || '}'")}
+    {append(f"$8::text || {NEXT_TOKEN} || '}}'")}
 """
 
 
