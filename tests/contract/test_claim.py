@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from tests.contract.steps import (
     HOUR,
     RELEASED,
@@ -270,13 +272,30 @@ async def test_less_than_asked_for_is_all_there_is_unless_more_is_said(store: St
 
 async def test_claims_that_only_put_jobs_aside_say_that_more_may_follow(store: Store) -> None:
     await start(store, draft(limit=Limit("k")))
-    aside = await put(store, *[draft(limit=Limit("k")) for _ in range(2_500)])
-    [free] = await put(store)
+    await pass_by(store, [draft(limit=Limit("k")) for _ in range(2_500)], draft())
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["of every queue", "of named queues"])
+async def test_the_same_where_each_of_many_queues_begins_with_a_full_limit_of_its_own(
+    store: Store, named: bool
+) -> None:
+    numbers = range(300)
+    held = await put(store, *[draft(limit=Limit(f"k{n}")) for n in numbers])
+    while held:
+        held = held[len(await store.jobs.claim(want(len(held)))) :]
+    aside = [draft(limit=Limit(f"k{n}"), queue=f"q{n:03}") for n in numbers]
+    queues = {made.options.queue: 1 for made in aside} | {"z": 1}
+    await pass_by(store, aside, draft(queue="z", priority=200), queues if named else None)
+
+
+async def pass_by(store: Store, aside: list[Draft], free: Draft, queues: dict[str, int] | None = None) -> None:
+    """Claim until the free job behind the others comes: all of these are put aside, in not too many claims."""
+    await put(store, *aside, free)
     claimed = Claimed(more=True)
     claims = 0
     while claimed.more and not claimed:
-        claimed = await store.jobs.claim(want(1))
+        claimed = await store.jobs.claim(want(1, queues=queues))
         claims += 1
-    assert [job.id for job in claimed] == [free]
+    assert [job.id for job in claimed] == [free.id]
     assert claims <= 10
-    assert set(await statuses(store, aside)) == {Status.BLOCKED}
+    assert set(await statuses(store, [made.id for made in aside])) == {Status.BLOCKED}

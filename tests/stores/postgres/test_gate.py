@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 
@@ -12,13 +13,20 @@ import pytest
 from tests.contract.places import PostgresPlace
 from tests.contract.steps import DONE, put, start, statuses
 from tests.support.drafts import LONG, draft, want
+from tests.support.until import until
+from tests.support.work import metered
 from windlass.core.limit import Limit
+from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import Claimed, Extended, Lease, Store, Verdict
 from windlass.stores.postgres.store import PostgresStore
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+EACH = 3
+"""what it costs at most to walk over one job: an entry of the index, the row, some of their pages"""
+WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND relation = $1::regclass"
 
 
 @pytest.fixture
@@ -121,3 +129,93 @@ async def test_an_extension_that_was_not_written_is_told_as_held(
     assert free.lease_expires_at is not None
     assert later.lease_expires_at > free.lease_expires_at
     assert await store.jobs.extend("w1", leases, LONG * 2) == Extended(frozenset(), frozenset())
+
+
+async def test_a_line_that_somebody_holds_is_not_walked_by_every_claim(
+    place: PostgresPlace, store: PostgresStore, db: Connection
+) -> None:
+    n, jobs = 5_000, 20
+
+    async def claim_all() -> list[str]:
+        found = list[str]()
+        while len(found) < jobs:
+            claimed = await store.jobs.claim(want(1))
+            assert claimed or claimed.more
+            found += [job.id for job in claimed]
+        return found
+
+    async with metered(place, store) as meter:
+        await hold_line(store, db)
+        await put(store, *[draft(limit=Limit("k", 3)) for _ in range(n)])
+        plain = await put(store, *[draft() for _ in range(jobs)])
+        work, found = await meter.during(claim_all)
+    assert found == plain
+    assert work.total <= 4 * n * EACH, dict(work.parts)
+    await db.execute("COMMIT")
+    claimed = Claimed(more=True)
+    while claimed.more and not claimed:
+        claimed = await store.jobs.claim(want(5))
+    assert len(claimed) == 3, "found again once it is free"
+
+
+async def test_one_claim_walks_a_bounded_part_of_a_line_that_somebody_holds(
+    place: PostgresPlace, store: PostgresStore, db: Connection
+) -> None:
+    n = 25_000
+    async with metered(place, store) as meter:
+        await hold_line(store, db)
+        for _ in range(n // 1_000):
+            await put(store, *[draft(limit=Limit("k", 3)) for _ in range(1_000)])
+        [plain] = await put(store)
+        works, claimed = list[int](), Claimed(more=True)
+        while claimed.more and not claimed:
+            work, claimed = await meter.during(lambda: store.jobs.claim(want(5)))
+            works.append(work.total)
+    assert [job.id for job in claimed] == [plain]
+    assert len(works) == 3
+    assert max(works) <= n // 2 * EACH, works
+
+
+async def test_what_is_queued_before_a_line_that_somebody_holds_is_found_while_it_is_passed_over(
+    store: PostgresStore, db: Connection
+) -> None:
+    await hold_line(store, db)
+    for _ in range(12):
+        await put(store, *[draft(limit=Limit("k", 3)) for _ in range(1_000)])
+    assert await store.jobs.claim(want(1)) == []
+    [urgent] = await put(store, draft(priority=-5))
+    [other] = await put(store, draft(queue="other"))
+    found = list[str]()
+    begun = time.monotonic()
+    while len(found) < 2:
+        claimed = await store.jobs.claim(want(1))
+        assert claimed or claimed.more
+        found += [job.id for job in claimed]
+    assert set(found) == {urgent, other}
+    assert time.monotonic() - begun < 5
+
+
+async def test_one_claim_takes_few_locks_however_many_lines_wait(
+    place: PostgresPlace, store: PostgresStore, db: Connection
+) -> None:
+    lines = [draft(limit=Limit(f"k{n}"), rate=Rate(5, LONG, f"r{n}"), queue=f"q{n % 50}") for n in range(2_000)]
+    ids = await put(store, *lines)
+    await db.execute("BEGIN")
+    await db.execute(f'LOCK TABLE "{place.schema}".windlass_rates')
+    claiming = asyncio.create_task(store.jobs.claim(want(600)))
+
+    async def waits() -> bool:
+        return bool(await db.fetch(WAITING, at))
+
+    at = f'"{place.schema}".windlass_rates'
+    await until(waits, "the claim to wait for the table")
+    taken = await db.fetchval(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid IN ({WAITING})", at)
+    await db.execute("ROLLBACK")
+    claimed = await claiming
+    assert 0 < taken <= 500
+    assert len(claimed) >= 100
+    found = [job.id for job in claimed]
+    while claimed.more or claimed:
+        claimed = await store.jobs.claim(want(600))
+        found += [job.id for job in claimed]
+    assert sorted(found) == sorted(ids)

@@ -17,6 +17,7 @@ from windlass.stores.contract import Claimed
 from windlass.stores.postgres.gate import pass_gate
 from windlass.stores.postgres.marks import Marks
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of
+from windlass.stores.postgres.walked import Walked
 from windlass.stores.postgres.wanting import EVERYWHERE, FROM_THE_BEGINNING, LEASE, NAMED, Claim
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Claiming:
         self._link = link
         self._wide = 1
         self._marks = Marks()
+        self._walked = Walked()
         self._again = 0.0
         self._gated = False
         """the last claim met nothing but jobs that need a slot, a key or room in a rate"""
@@ -146,5 +148,5 @@ class Claiming:
 
     async def _pass_gate(self, claim: Claim) -> None:
         before = len(claim.taken)
-        plain = await pass_gate(self._link, claim)
+        plain = await pass_gate(self._link, claim, self._walked)
         self._gated = before == plain == 0 and bool(claim.taken or claim.more)
