@@ -183,7 +183,8 @@ RUNNING = frozenset({"rescue"})
 KEPT = frozenset({"prune to a number"})
 # Nobody tells that there is room in a rate again: a store may have to look at its line, at a thousand of them at most.
 SPENT = KEPT | {"promote"}
-# A type that nobody handles any more is passed over job by job, by the index alone; `doctor` names it.
+# A type that nobody handles any more is passed over job by job, by the index alone (on PostgreSQL from 17 on); `doctor`
+# names it.
 RETIRED_JOBS = CLAIMS
 # A queue is looked at for what has ended or waits there, however little it is, and for whether it is paused; a
 # promotion may look after a hundred of them.

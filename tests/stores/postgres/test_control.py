@@ -244,6 +244,8 @@ async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usabl
     assert {job.id for job in await store.jobs.claim(want())} == {before, after}
     [compatible] = await place.run("SELECT value FROM windlass_meta WHERE key = 'compatible'")
     assert compatible[0] == "1"
+    [replaced] = await place.run("SELECT to_regclass($1)", f"{place.schema}.windlass_jobs_claim")
+    assert replaced[0] is None
     await store.close()
 
 

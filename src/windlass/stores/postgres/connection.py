@@ -44,7 +44,7 @@ _EACH_TIMELINE = 1_000_000_000
 _TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint"
 _TELLS_TIMELINE = f"SELECT CASE WHEN NOT pg_is_in_recovery() THEN {_TIMELINE} END"  # while it recovers it has none
 _TABLE = re.compile(r"(?<![\w\"'])windlass_(\w+)")
-_INDEX = re.compile(r"\bINDEX (CONCURRENTLY )?windlass_(\w+)")
+_INDEX = re.compile(r"(?<!DROP )\bINDEX (CONCURRENTLY )?windlass_(\w+)")
 
 # Every statement here is written for an index. Plans are made once per connection, maybe while the tables are still
 # empty and reading them whole looks cheap: without these they would stay so while a million jobs arrive.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _AGAIN = 0.2  # seconds until a lock that somebody else has is asked for again
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX windlass_(\w+)")
+_DROPPED = "DROP INDEX "
 
 TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended($1::text, 0))"
 # Who waits for a table alone makes everybody wait who comes later.
@@ -60,12 +61,21 @@ async def make(link: Link, statements: Sequence[str]) -> None:
     """Carry these out on tables that are in use, passing over what was made before."""
     connection = await link.connect(patient=True)
     try:
-        await _make_tables(connection, [link.sql(_again(one)) for one in statements if not _INDEX.match(one)])
+        await _make_tables(connection, [link.sql(_again(one)) for one in statements if not _of_index(one)])
         for statement in statements:
             if index := _INDEX.match(statement):
                 await _make_index(link, connection, f"{link.place.namespace}_{index[2]}", statement)
+        # Once what takes its place is there.
+        for statement in statements:
+            if statement.startswith(_DROPPED):
+                dropping = statement.replace(_DROPPED, f"{_DROPPED}CONCURRENTLY IF EXISTS ", 1)
+                await connection.execute(link.sql(dropping))
     finally:
         link.drop(connection)
+
+
+def _of_index(statement: str) -> bool:
+    return bool(_INDEX.match(statement)) or statement.startswith(_DROPPED)
 
 
 def _again(statement: str) -> str:
