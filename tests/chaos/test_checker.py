@@ -14,6 +14,7 @@ from windlass.chaos.checker import Evidence, check, hindered
 from windlass.chaos.history import History, Line, What
 from windlass.chaos.place import Pace
 from windlass.chaos.report import Report, spread, together
+from windlass.core.transition import ACQUITTED, UNCOUNTED
 
 BASE = 1_000.0
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,11 +76,23 @@ class Case:
         if ended is not None:
             self.line(What.ENDED, ended, **told)
 
-    def tell(self, name: str, happened: Happened, status: Status, seconds: float, token: int | None = 1) -> None:
+    def tell(
+        self,
+        name: str,
+        happened: Happened,
+        status: Status,
+        seconds: float,
+        token: int | None = 1,
+        *,
+        pid: int = 1,
+        note: str | None = None,
+    ) -> None:
         entries = self.histories.setdefault(f"id-{name}", [])
-        actor = WORKER.format(1) if happened is Happened.CLAIMED else None
-        number = len(entries) + 1
-        entries.append(Entry(number=number, at=at(seconds), happened=happened, status=status, token=token, actor=actor))
+        actor = WORKER.format(pid) if happened is Happened.CLAIMED else None
+        told = Entry(
+            number=len(entries) + 1, at=at(seconds), happened=happened, status=status, token=token, actor=actor
+        )
+        entries.append(replace(told, note=note))
 
     def clean(self, name: str, begun: float = 1, ended: float = 2) -> None:
         """A job that was enqueued, ran once and succeeded."""
@@ -203,6 +216,46 @@ def crash_of_the_living(case: Case) -> None:
     case.jobs["r"] = case.jobs["r"]._replace(crashes=1)
 
 
+EXPIRED = "lease 1 expired, worker host/1/abc123 is presumed dead"
+COUNTED = f"{EXPIRED} (crash 1 of 50)"
+
+
+def robbed_again(case: Case, why: str) -> None:
+    """Lost first by one who then died, for this reason; and once more by one who lives, which alone is counted."""
+    case.enqueue("r")
+    case.run("r", 1, None)
+    case.run("r", 2.5, 4.5, token=3, pid=2)
+    case.run("r", 4.1, 5, token=5, pid=3)
+    case.jobs["r"] = job("r", lease_token=5, result_json="5", crashes=1)
+    case.tell("r", Happened.ENQUEUED, Status.QUEUED, 0, None)
+    case.tell("r", Happened.CLAIMED, Status.PROCESSING, 1)
+    case.tell("r", Happened.LOST, Status.QUEUED, 2.4, note=why)
+    case.tell("r", Happened.CLAIMED, Status.PROCESSING, 2.5, 3, pid=2)
+    case.tell("r", Happened.LOST, Status.QUEUED, 4, 3, note=COUNTED)
+    case.tell("r", Happened.CLAIMED, Status.PROCESSING, 4.1, 5, pid=3)
+    case.tell("r", Happened.SUCCEEDED, Status.SUCCEEDED, 5, 5)
+    case.line(What.FAULT, 1.2, name="kill", pid=1)
+
+
+def crash_of_the_living_beside_a_loss_that_is_none(case: Case) -> None:
+    robbed_again(case, f"{EXPIRED} ({UNCOUNTED})")
+
+
+def crash_of_the_living_beside_one_that_was_taken_back(case: Case) -> None:
+    robbed_again(case, COUNTED)
+    case.tell("r", Happened.REFUSED, Status.SUCCEEDED, 5.1, 1, note=f"late; {ACQUITTED}")
+
+
+def crash_of_the_living_beside_a_failure(case: Case) -> None:
+    case.clean("f")
+    case.histories["id-f"].pop()
+    case.tell("f", Happened.LOST, Status.QUEUED, 1.5, note=COUNTED)
+    case.tell("f", Happened.CLAIMED, Status.PROCESSING, 1.6, 3, pid=2)
+    case.tell("f", Happened.FAILED, Status.FAILED, 2, 3, note="ValueError: no")
+    case.jobs["f"] = job("f", Status.FAILED, lease_token=3, crashes=1)
+    case.line(What.FAULT, 9, name="kill", pid=2)
+
+
 def revived(case: Case) -> None:
     case.tell("a", Happened.RETRIED, Status.QUEUED, 5, None)
     case.jobs["a"] = job("a", Status.QUEUED)
@@ -288,6 +341,9 @@ PLANTED: list[tuple[Callable[[Case], None], str, str]] = [
     (failed_unbegun, "failed_unbegun", "id-f"),
     (failed_unbegun, "crashes_of_the_living", "id-f"),
     (crash_of_the_living, "crashes_of_the_living", "1 crashes are counted, 0 were"),
+    (crash_of_the_living_beside_a_loss_that_is_none, "crashes_of_the_living", "id-r: 1 crashes are counted, 0 were"),
+    (crash_of_the_living_beside_one_that_was_taken_back, "crashes_of_the_living", "id-r"),
+    (crash_of_the_living_beside_a_failure, "crashes_of_the_living", "id-f: 1 crashes are counted, 0 were"),
     (revived, "violations", "I1 id-a was revived"),
     (changed_after_its_end, "violations", "I1 id-a"),
     (lease_of_an_ended_job, "violations", "I2"),

@@ -42,6 +42,7 @@ from windlass.stores.contract import (
     Verdict,
     Want,
 )
+from windlass.worker.runners import process
 
 OVER = timedelta(seconds=-1)
 
@@ -206,12 +207,27 @@ class LeasesForLess(Jobs):
         return await self.real.extend(worker_id, leases, lease / 3)
 
 
+class WithholdsTheDeadline(Jobs):
+    """Lets no child know until when its job is its worker's: it goes on while that one stands still."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        vars(process)["_Turn"]._until = _never
+
+
+def _never(turn: object) -> dict[str, object]:
+    return {"until": 1e12, "lease": vars(turn)["_lease"]}
+
+
 class DropsResults(Jobs):
     """Takes a store that does not answer for one that refused: ends that are ready are thrown away."""
 
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         try:
             async with asyncio.timeout(0.5):
+                # A write that changes nothing, to see whether it answers: what once waits for a file is written to it,
+                # whoever has stopped waiting for that.
+                await self.real.age(timedelta(days=365), 0, 1)
                 return await self.real.apply(transitions)
         except (TimeoutError, StoreError):
             return [Verdict.STALE for _ in transitions]
@@ -341,6 +357,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "stop_at_a_held_line": StopsAtAHeldLine,
     "lease_for_less": LeasesForLess,
     "drop_results": DropsResults,
+    "withhold_the_deadline": WithholdsTheDeadline,
 }
 
 

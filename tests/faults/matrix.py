@@ -298,7 +298,7 @@ SILENT = (
         expect="failed without having begun 0; crashes counted 0; every worker resumes within 5 s",
         run=unanswered.majority_silent,
         stores=("mongo",),
-        controls={"forget_claims": UNSAID["forget_claims"]},
+        controls=UNSAID,
         seeds=3,
     ),
     Row(
@@ -317,7 +317,6 @@ SILENT = (
         run=held.row,
         stores=("postgres", "mongo"),
         controls={"held_is_renewed": ("still at a job whose lease was over",)},
-        control_stores=("postgres",),
     ),
     Row(
         number="M27b",
@@ -333,7 +332,7 @@ SILENT = (
         what="SIGSTOP beyond the lease of a worker whose job runs in a process of its own",
         expect="that process does nothing after the lease; the late end is refused, and no crash counted",
         run=planned("child", Plan(jobs=4, pace=Pace(lease=1.2)), replace(LONG, jobs=60, pace=Pace(lease=1.2))),
-        controls={"lease_for_less": ("dup_in_lease",)},
+        controls={"lease_for_less": ("dup_in_lease",), "withhold_the_deadline": ("dup_in_lease",)},
     ),
     Row(
         number="M29",
@@ -341,7 +340,6 @@ SILENT = (
         expect="results that were ready are written, not made again; no crash is counted to who lived",
         run=planned("away", Plan(jobs=4), replace(LONG, jobs=60)),
         controls={"drop_results": ("ran again", "crashes_of_the_living")},
-        control_stores=SERVERS,  # a write that waits for a file is carried out, whoever has stopped waiting for it
     ),
 )
 ROWS.update({row.number: row for row in SILENT})

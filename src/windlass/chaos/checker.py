@@ -16,6 +16,7 @@ from windlass.chaos.history import Line, What, as_told
 from windlass.chaos.invariants import CLOCKS, crowded
 from windlass.chaos.place import Pace
 from windlass.chaos.report import Report
+from windlass.core.transition import ACQUITTED, UNCOUNTED
 
 FOR_EVER = float("inf")
 _BEFORE = 1.0  # seconds before a lease in which a stall may have kept it from being extended
@@ -324,10 +325,19 @@ def _crashes_of_the_living(evidence: Evidence) -> Iterator[str]:
             continue
         holders = {one.token: _pid(one.actor) for one in history if one.happened is Happened.CLAIMED}
         own = sum(one.happened is Happened.CRASHED for one in history)
-        losses = [one for one in history if one.happened in (Happened.LOST, Happened.FAILED)]
+        # Each loss for itself: one that was not counted, or was taken back, makes up for no other.
+        cleared = {one.token for one in history if one.happened is Happened.REFUSED and ACQUITTED in (one.note or "")}
+        losses = [one for one in history if _counted(one) and one.token not in cleared]
         died = sum(holders.get(one.token) in dead for one in losses)
         if job.crashes > own + died:
             yield f"{job.id}: {job.crashes} crashes are counted, {own + died} were: {job.error}"
+
+
+def _counted(entry: Entry) -> bool:
+    """Whether this is a lost lease that was counted as a crash."""
+    if entry.happened not in (Happened.LOST, Happened.FAILED):
+        return False
+    return entry.note is None or ("(crash " in entry.note and UNCOUNTED not in entry.note)
 
 
 def _again(history: Sequence[Entry], runs: Sequence[Run]) -> int:

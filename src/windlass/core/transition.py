@@ -82,6 +82,10 @@ def _failed(job: Job, outcome: Failed, policy: Retry, spread: float) -> Transiti
 
 WORKER_DIED = "WorkerDied"
 """the type of the error of a job whose worker, or whose own process, died or is presumed to have"""
+UNCOUNTED = "not counted as a crash"
+"""in the note of a lost lease that was never confirmed"""
+ACQUITTED = "its worker lives, so its crash is not counted"
+"""in the note of a late end that takes a crash back"""
 
 
 def needs_proof(job: Job) -> bool:
@@ -98,7 +102,7 @@ def _lost(job: Job, *, confirmed: bool) -> Transition:
     expired = f"lease {job.lease_token} expired, worker {job.worker_id} is presumed dead"
     if confirmed:
         return _crashed(job, Happened.LOST, expired)
-    told = f"{expired} (not counted as a crash: the worker never confirmed that it had the job)"
+    told = f"{expired} ({UNCOUNTED}: the worker never confirmed that it had the job)"
     error = Error(type=WORKER_DIED, message=told)
     return _move(job, Status.QUEUED, Happened.LOST, give_back=True, error=error, note=told)
 
@@ -140,7 +144,7 @@ def refuse(late: Transition, token: int, charged: int | None) -> Refusal:
     """
     note = f"late {late.to.value} of lease {late.token}, the lease is {token} now: not applied"
     acquits = charged == late.token
-    return Refusal(f"{note}; its worker lives, so its crash is not counted" if acquits else note, acquits)
+    return Refusal(f"{note}; {ACQUITTED}" if acquits else note, acquits)
 
 
 def _kept(error: Error) -> Error:
