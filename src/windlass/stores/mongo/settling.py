@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pymongo
 from bson import ObjectId
@@ -40,7 +41,7 @@ from windlass.stores.mongo.records import (
 from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from windlass.core.transition import Transition
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 _PROCESSING = Status.PROCESSING.value
 _PARTS = 8  # documents for the same figures of a minute, so that those who count do not wait for each other
 _RESULTS = 4_000_000  # characters of results in one update: the server takes no more than 16 MB
+_MOMENT = 0.5  # seconds that ends are tried together, and then as long each by itself: what is not written is held
 _LEAST = 0.1  # seconds
 _PATIENCE = 1 / 10  # of a lease: for so long all are renewed together, and then as long each by itself
 
@@ -66,11 +68,8 @@ async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: tim
     patience = max(_LEAST, lease.total_seconds() * _PATIENCE)
     for token, ids in alike.items():
         held |= await _renew(link, ids, fences[token], renewal, patience)
-    if leases and len(held) == len(leases):
-        # Not one of them: rather a server that does not answer than as many transactions. Wait for it, or raise.
-        for token, ids in alike.items():
-            await link.update_many({"_id": {"$in": ids}, **fences[token]}, renewal)
-        held.clear()
+    if held:
+        await link.last_write_endures()  # or it raises: then it is the server that does not answer, and nobody's hold
     ours: Doc = {"_id": {"$in": [one.id for one in leases]}, "status": _PROCESSING, "worker_id": worker_id}
     docs = await link.jobs.find(ours, {"lease_token": 1, "cancel_requested_at": 1}).to_list()
     found = {(doc["_id"], doc["lease_token"]): "cancel_requested_at" in doc for doc in docs}
@@ -189,11 +188,18 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     """Write every transition whose token still is its job's; one verdict each, in order."""
     verdicts: dict[int, Verdict] = {}
     ended: list[Doc] = []
-    held = {n: doc for n, one in enumerate(transitions) if (doc := _held(link, one)) is not None}
-    mine = {doc["_id"]: n for n, doc in held.items()}
-    for doc in await write(link, [(transitions[n], held[n]) for n in mine.values()]):
-        verdicts[mine[doc["_id"]]] = Verdict.APPLIED
-        ended.append(doc)
+
+    def note(standing: Mapping[str, int], written: Written) -> None:
+        for doc in written.docs:
+            verdicts[standing[doc["_id"]]] = Verdict.APPLIED
+            ended.append(doc)
+        verdicts.update(
+            {n: Verdict.HELD for n, one in enumerate(transitions) if n not in verdicts and one.id in written.held}
+        )
+
+    known = {n: doc for n, one in enumerate(transitions) if (doc := _held(link, one)) is not None}
+    mine = {doc["_id"]: n for n, doc in known.items()}
+    note(mine, await write(link, [(transitions[n], known[n]) for n in mine.values()]))
     while len(verdicts) < len(transitions):
         # What this store did not claim, or what somebody else has touched since: a job asked to cancel, for one.
         open_ = [(n, one) for n, one in enumerate(transitions) if n not in verdicts]
@@ -206,8 +212,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
             if doc is None:
                 verdicts[n] = Verdict.MISSING
             elif doc["lease_token"] != one.token:
-                await _refuse(link, one, doc)
-                verdicts[n] = Verdict.STALE
+                verdicts[n] = await _refuse(link, one, doc)
             elif doc["status"] == _PROCESSING:
                 standing.setdefault(one.id, n)  # the same again is looked at when this one is written
             else:
@@ -219,9 +224,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
             await link.last_write_endures()
             ended += before  # that call may not have come to free those who wait
         pairs = [(transitions[n], docs[job_id]) for job_id, n in standing.items()]
-        for doc in await write(link, pairs):
-            verdicts[standing[doc["_id"]]] = Verdict.APPLIED
-            ended.append(doc)
+        note(standing, await write(link, pairs))
     if ended:
         await unblock(link, lines_of(ended))
         await has_freed(link, ended)
@@ -233,8 +236,17 @@ def _held(link: Link, one: Transition) -> Doc | None:
     return doc if doc is not None and doc["lease_token"] == one.token else None
 
 
-async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> list[Doc]:
-    """Write transitions on jobs that have not moved since they were read; returns the documents of those it was for.
+class Written(NamedTuple):
+    """What became of some transitions; the jobs of all others had moved since they were read."""
+
+    docs: list[Doc]
+    """of those that were written"""
+    held: set[str]
+    """ids of jobs that a transaction of somebody else has changed"""
+
+
+async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> Written:
+    """Write transitions on jobs that have not moved since they were read.
 
     Counts them in their minute. Where a lease was lost the token moves on, and only if it is still over.
     """
@@ -242,25 +254,71 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> lis
     clock = await link.now()
     now = latest(clock, [doc for _, doc in told])
     parts = await in_parts(told, lambda some: _write_part(link, some, now, clock if lost else None))
-    written = [pair for part in parts for pair in part]
+    written = [pair for pairs, _ in parts for pair in pairs]
     await _tally(link, written, now)
-    return [doc for _, doc in written]
+    return Written([doc for _, doc in written], {id_ for _, held in parts for id_ in held})
 
 
-async def _write_part(link: Link, told: Sequence[Pair], now: datetime, over: datetime | None) -> list[Pair]:
+async def _write_part(
+    link: Link, told: Sequence[Pair], now: datetime, over: datetime | None
+) -> tuple[Sequence[Pair], set[str]]:
+    """Those that were written, and the ids of those that a transaction holds."""
     notices = news_of((one.to.value, doc["queue"]) for one, doc in told)
     mark, wake = ObjectId(), link.news(notices)
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.
     writes.append(_update([told[-1]], now, mark, over, wake))
     many = [UpdateMany(*one, hint=BY_ID) for one in writes]
-    done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
+    late: set[str] = set()
+    done = 0
+    try:
+        with pymongo.timeout(_MOMENT):
+            done = (await link.jobs.bulk_write(many, ordered=False)).modified_count
+    except PyMongoError as error:
+        if error.timeout:
+            # It waits at the first document that an open transaction has changed.
+            each = {doc["_id"]: _update([(one, doc)], now, mark, over, wake) for one, doc in told}
+            late = await _write_each(link, each, mark)
+        else:
+            done = (await link.surely(lambda: link.jobs.bulk_write(many, ordered=False))).modified_count
     link.written += done
     link.tell(notices)
     if done == len(told):
-        return list(told)
+        return told, set()
     ours = await marked(link, [doc["_id"] for _, doc in told], mark)
-    return [(one, doc) for one, doc in told if doc["_id"] in ours]
+    return [(one, doc) for one, doc in told if doc["_id"] in ours], late - ours
+
+
+async def _write_each(link: Link, writes: Mapping[str, tuple[Doc, Doc | list[Doc]]], mark: ObjectId) -> set[str]:
+    """Make each of these writes by itself; the ids of those that cannot be made though the server answers."""
+
+    async def alone(job_id: str) -> bool:
+        return await _in_a_moment(link.jobs.update_one(*writes[job_id]))
+
+    late: list[str] = [*writes]
+    while late:
+        made = await asyncio.gather(*map(alone, late))
+        late = [job_id for job_id, is_made in zip(late, made, strict=True) if not is_made]
+        asked = time.monotonic()
+        await link.last_write_endures()  # or it raises: then it is the server that does not answer, and nobody's hold
+        answered = time.monotonic() < asked + _MOMENT
+        ours = await marked(link, late, mark)
+        late = [job_id for job_id in late if job_id not in ours]
+        if answered:
+            break
+    return set(late)
+
+
+async def _in_a_moment(work: Awaitable[object]) -> bool:
+    """Whether it was done so soon."""
+    try:
+        with pymongo.timeout(_MOMENT):
+            await work
+    except PyMongoError as error:
+        if not error.timeout:
+            raise
+        return False
+    return True
 
 
 def _alike(pairs: Iterable[Pair]) -> list[list[Pair]]:
@@ -336,10 +394,17 @@ def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
     return values, {"duration_ms": {"$subtract": [now, "$started_at"]}, "wait_ms": waited_ms}
 
 
-async def _refuse(link: Link, one: Transition, doc: Doc) -> None:
+async def _refuse(link: Link, one: Transition, doc: Doc) -> Verdict:
     """Record a late transition; where its lost lease was counted as a crash, that is taken back in the same write."""
-    if not await _record(link, one, doc, charged=doc.get("charged")):
-        await _record(link, one, doc, charged=None)  # somebody else has taken it back, or an operator forgot it
+
+    async def record() -> None:
+        if not await _record(link, one, doc, charged=doc.get("charged")):
+            await _record(link, one, doc, charged=None)  # somebody else has taken it back, or an operator forgot it
+
+    if await _in_a_moment(record()):
+        return Verdict.STALE
+    await link.last_write_endures()
+    return Verdict.HELD
 
 
 async def _record(link: Link, one: Transition, doc: Doc, *, charged: int | None) -> bool:

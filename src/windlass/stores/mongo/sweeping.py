@@ -139,7 +139,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     lost: Doc = {"status": "processing", "lease_expires_at": {"$lte": now}}
     docs = await link.jobs.find(lost, NO_HISTORY).sort("lease_expires_at", 1).limit(n).to_list()
     pairs = [(decide(job_of(doc), Lost(confirmed=doc.get("confirmed") == doc["lease_token"])), doc) for doc in docs]
-    written = {doc["_id"] for doc in await write(link, pairs, lost=True)}
+    written = {doc["_id"] for doc in (await write(link, pairs, lost=True)).docs}
     told = [(one, doc) for one, doc in pairs if doc["_id"] in written]
     if told:
         await unblock(link, lines_of(doc for _, doc in told))
