@@ -247,6 +247,14 @@ async def test_every_waiting_job_fills_its_queue_and_running_ones_do_not(store: 
     assert await told(store, fits.id) == [Happened.ENQUEUED]
 
 
+async def test_a_full_queue_names_its_largest_depth_even_if_more_wait(store: Store) -> None:
+    await put(store, *[draft(queue="small") for _ in range(3)])
+    await store.queues.limit_depth("small", 2)
+    assert await store.jobs.insert([draft(queue="small")]) == [Full("small", 2)]
+    await store.queues.limit_depth("small", 0)
+    assert await store.jobs.insert([draft(queue="small")]) == [Full("small", 0)]
+
+
 async def test_claiming_makes_room_in_a_full_queue(store: Store) -> None:
     await store.queues.limit_depth("small", 1)
     job = await start(store, draft(queue="small"))

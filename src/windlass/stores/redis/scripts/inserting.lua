@@ -170,7 +170,7 @@ local function insert_one(draft, depths)
   local depth = depths[group.queue]
   if depth then
     if depth.n >= depth.most then
-      return {'full', group.queue, depth.n}
+      return {'full', group.queue, depth.most}
     end
     depth.n = depth.n + 1
   end
