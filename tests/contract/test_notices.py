@@ -235,11 +235,35 @@ async def test_who_follows_some_lanes_is_spared_the_others(store: Store, other: 
             return all(notice.lane != 2 for notice in bell.claimable())
 
         await until(spared, "the other lane to fall silent")
-        # What is told to all still arrives: more than one job, what was passed on, and a change of mind.
+        # What is told to all still arrives: more than one job, what was passed on; and so does what is followed anew.
         await _told_until(other, Notice(About.CLAIMABLE, "mail", n=2, draw=2), bell)
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=2, hop=1), bell)
         store.notices.heed(bell.ring, None)
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=2), bell)
+
+
+async def test_who_follows_no_lane_of_ends_is_spared_the_ends_of_jobs(store: Store, other: Store) -> None:
+    if store.capabilities.store == "sqlite":
+        return  # whoever watches a file is woken by every change of it
+    bell = Bell()
+    async with store.notices.subscribe(bell.ring):
+        await ready(store)
+        store.notices.heed(bell.ring, frozenset(range(LANES)))
+
+        async def spared() -> bool:
+            bell.notices.clear()
+            await settle(other, await start(other), DONE)
+            await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=1), bell)
+            return About.CHANGED not in {notice.about for notice in bell.notices}
+
+        await until(spared, "ends to fall silent")
+        store.notices.heed(bell.ring, None)
+        await until(lambda: _ended(other, bell), "ends to be told again")
+
+
+async def _ended(who: Store, bell: Bell) -> bool:
+    await settle(who, await start(who), DONE)
+    return About.CHANGED in {notice.about for notice in bell.notices}
 
 
 async def test_lanes_that_one_subscriber_follows_are_heard_though_another_of_the_same_store_does_not(

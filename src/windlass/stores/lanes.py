@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from windlass.stores.contract import LANES
+from windlass.stores.contract import ENDS, LANES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from windlass.stores.contract import Notice
 
-ALL = frozenset(range(LANES))
+_AGAIN = 0.2  # seconds after which one that did not end is asked once more
+ALL = frozenset({*range(LANES), ENDS})
 
 
 class Lanes:
@@ -49,6 +50,35 @@ class Lanes:
         moved = asyncio.Event()
         self._watching = asyncio.get_running_loop(), moved
         return moved
+
+    @asynccontextmanager
+    async def kept(
+        self, change: Callable[[list[int], list[int]], Awaitable[None]], faults: tuple[type[Exception], ...]
+    ) -> AsyncGenerator[None, None]:
+        """Give `change` the lanes to follow and those to leave, at first and whenever they change, while inside.
+
+        A connection that fails there fails the one who reads from it, too, who is told of it: such faults are not news.
+        """
+        keeper = asyncio.create_task(self._keep(change, faults), name="windlass-lanes")
+        try:
+            yield
+        finally:
+            while not keeper.done():  # a driver may swallow a cancellation that meets an answer on its way
+                keeper.cancel()
+                await asyncio.wait([keeper], timeout=_AGAIN)
+
+    async def _keep(
+        self, change: Callable[[list[int], list[int]], Awaitable[None]], faults: tuple[type[Exception], ...]
+    ) -> None:
+        moved, before = self.watched(), frozenset[int]()
+        moved.set()
+        while True:
+            await moved.wait()
+            moved.clear()
+            lanes = self.followed
+            with suppress(*faults):
+                await change(sorted(lanes - before), sorted(before - lanes))
+                before = lanes
 
     def _set(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         before = self.followed

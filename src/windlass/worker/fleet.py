@@ -84,11 +84,11 @@ class Fleet:
         place, size = self._place(notice.queue)
         return size > FEW and place == first(size, notice)
 
-    def lanes(self) -> frozenset[int] | None:
-        """The lanes in which this worker may have to look, whatever queue it is about; None is all."""
+    def lanes(self) -> frozenset[int]:
+        """The lanes in which this worker may have to look, whatever queue it is about."""
         me = next((peer for peer in self._peers if peer.id == self._id), None)
         if me is None:
-            return None
+            return frozenset(range(LANES))
         named = me.queues or (_UNNAMED, *{name for peer in self._peers for name in peer.queues})
         places = {self._place(queue) for queue in (None, *named)}
         return frozenset(lane for lane in range(LANES) if any(_looks(*place, lane) for place in places))

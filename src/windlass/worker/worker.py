@@ -154,6 +154,7 @@ class Worker:
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(store.notices.subscribe(self._waking.hear))
+                self._waking.meet(())
                 stack.callback(self._waking.close)
                 stack.push_async_callback(self._processes.close)
                 stack.callback(self._threads.close)
@@ -321,16 +322,16 @@ class Worker:
     async def _outlive(self, running: Running, alive: asyncio.Future[None]) -> None:
         """The job is settled but its thread goes on: the slot is not free until it ends."""
         self.stuck += 1
-        self._slots.freed.set()  # nobody who stops waits for this one any more
         self._slots.outlived[running.job.queue] += 1
+        self._slots.freed.set()  # nobody who stops waits for this one any more
         self._hub.tell(JobStuck(running.job, self.stuck))
         hurry = asyncio.ensure_future(self._gave_up.wait())
         either: list[asyncio.Future[Any]] = [alive, hurry]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         self.stuck -= 1
-
         self._slots.outlived[running.job.queue] -= 1
+
     def _progress(self, running: Running, progress: Progress) -> None:
         # Called from the handler's own thread: the newest report stands until the next batch is written.
         running.progress = progress

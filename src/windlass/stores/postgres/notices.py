@@ -16,6 +16,7 @@ import secrets
 from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from windlass.core.errors import StoreError
@@ -179,40 +180,32 @@ class PostgresNotices(Room):
         """Listen until the connection fails; returns whether it ever worked."""
         connection = await self.link.connect(cached=False)
         lost = asyncio.Event()
-        worked, moved = False, self._lanes.watched()
-        following = asyncio.create_task(self._follow_lanes(connection, moved), name="windlass-postgres-lanes")
         try:
             connection.add_termination_listener(lambda _: lost.set())
             async with asyncio.timeout(self.link.place.timeout):
                 await connection.add_listener(channel_of(self.link), self._hear)
-            moved.set()
-            while not lost.is_set() and await self._probe():
-                if not self._healthy:
-                    self._healthy = worked = True
-                    self.ring()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_PROBE):
-                        await lost.wait()
+            async with self._lanes.kept(partial(self._follow_lanes, connection), _FAULTS):
+                return await self._stay(lost)
         finally:
             self._healthy = False
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
             self.link.drop(connection)
+
+    async def _stay(self, lost: asyncio.Event) -> bool:
+        worked = False
+        while not lost.is_set() and await self._probe():
+            if not self._healthy:
+                self._healthy = worked = True
+                self.ring()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PROBE):
+                    await lost.wait()
         return worked
 
-    async def _follow_lanes(self, connection: Connection, moved: asyncio.Event) -> None:
-        followed = frozenset[int]()
-        while True:
-            await moved.wait()
-            moved.clear()
-            lanes = self._lanes.followed
-            # A connection that fails here ends for the one who listens, too.
-            with suppress(*_FAULTS):
-                for lane in sorted(lanes - followed):
-                    await connection.add_listener(channel_of(self.link, lane), self._hear)
-                for lane in sorted(followed - lanes):
-                    await connection.remove_listener(channel_of(self.link, lane), self._hear)
-                followed = lanes
+    async def _follow_lanes(self, connection: Connection, more: list[int], less: list[int]) -> None:
+        for lane in more:
+            await connection.add_listener(channel_of(self.link, lane), self._hear)
+        for lane in less:
+            await connection.remove_listener(channel_of(self.link, lane), self._hear)
 
     async def _probe(self) -> bool:
         """Whether a notice to oneself comes back."""

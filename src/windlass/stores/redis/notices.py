@@ -14,6 +14,7 @@ import random
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
@@ -118,44 +119,36 @@ class RedisNotices(Room):
             await self.link.locate()  # every node tells what is published on any; this one answers
         client = self.link.connect()
         channel = client.pubsub()
-        worked, moved = False, self._lanes.watched()
-        following = asyncio.create_task(self._follow_lanes(channel, moved), name="windlass-redis-lanes")
         try:
             async with asyncio.timeout(self.link.place.timeout):
                 await channel.subscribe(self._channel(None))
-            moved.set()
-            while self._wanted():
-                message = await _next(channel, _QUIET) if worked else None
-                if message is None:
-                    message = await self._probe(channel)
-                    if message is None:
-                        return worked
-                if not worked:
-                    self._healthy = worked = True
-                    self._ring(ANYTHING)
-                elif message["data"] != _PROBE.encode():  # another's, which is as good as our own, but no news
-                    self._ring_soon(Notice.of(message["data"].decode(errors="replace")))
-            return worked
+            async with self._lanes.kept(partial(self._follow_lanes, channel), _FAULTS):
+                return await self._hear(channel)
         finally:
             self._healthy = False
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
             await channel.aclose()
             await client.aclose()
 
-    async def _follow_lanes(self, channel: Any, moved: asyncio.Event) -> None:
-        followed = frozenset[int]()
-        while True:
-            await moved.wait()
-            moved.clear()
-            lanes = self._lanes.followed
-            # A connection that fails here fails the one who reads from it, too.
-            with suppress(*_FAULTS):
-                if lanes - followed:
-                    await channel.subscribe(*map(self._channel, sorted(lanes - followed)))
-                if followed - lanes:
-                    await channel.unsubscribe(*map(self._channel, sorted(followed - lanes)))
-                followed = lanes
+    async def _hear(self, channel: Any) -> bool:
+        worked = False
+        while self._wanted():
+            message = await _next(channel, _QUIET) if worked else None
+            if message is None:
+                message = await self._probe(channel)
+                if message is None:
+                    break
+            if not worked:
+                self._healthy = worked = True
+                self._ring(ANYTHING)
+            elif message["data"] != _PROBE.encode():  # another's, which is as good as our own, but no news
+                self._ring_soon(Notice.of(message["data"].decode(errors="replace")))
+        return worked
+
+    async def _follow_lanes(self, channel: Any, more: list[int], less: list[int]) -> None:
+        if more:
+            await channel.subscribe(*map(self._channel, more))
+        if less:
+            await channel.unsubscribe(*map(self._channel, less))
 
     def _channel(self, lane: int | None) -> str:
         return self.link.key("notices") if lane is None else self.link.key(f"notices:{lane}")

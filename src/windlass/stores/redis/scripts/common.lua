@@ -159,18 +159,22 @@ local function stand_in_turn(ids, known, here)
 end
 
 -- Jobs that take no part are known as well while others take turns beside them, so that no fair one that comes later is
--- put before them. The newest are enough: those before them go first. Who has left is found out when one is asked for.
+-- put before them; of more than so many, the last only by its time. Who has left is found out when one is asked for.
 local PLAIN_KEPT = 100
 local beside = {}
 
 local function stand_beside(turns, waiting)
   local key = turns .. SEP
   local list, n = gathered(additions, key)
-  for at = math.max(1, #waiting - 2 * PLAIN_KEPT + 1), #waiting do
+  local kept, last = math.max(1, #waiting - 2 * PLAIN_KEPT + 1), beside[key] or 0
+  for at = kept, #waiting do
     n = n + 1
     list[n] = waiting[at]
   end
-  beside[key] = true
+  for at = 1, kept - 1, 2 do
+    last = math.max(last, tonumber(waiting[at]))
+  end
+  beside[key] = last
 end
 
 local function stand_beside_turns(ids, known)
@@ -187,6 +191,39 @@ local function stand_beside_turns(ids, known)
     end
   end
   stand_beside(turns, waiting)
+end
+
+-- Where a fair job that comes now stands, but for others of its key: behind all that wait where no fair one does.
+local function next_turn(turns)
+  local first, key = redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2], turns .. SEP
+  if not first then
+    return now + 1
+  end
+  while true do
+    local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+    local id, job = last[1], last[1] and job_of(last[1])
+    if not id then
+      return tonumber(first)
+    elseif id == '' or job and job[STATUS] == 'q' and turns_of(job) == turns then
+      return math.max(tonumber(first), tonumber(last[2]) + 1)
+    end
+    redis.call('ZREM', key, id)
+  end
+end
+
+-- One with a fair key may come back to an old place: those that come later stand where they would have stood without it.
+local function keep_turns(ids, known)
+  local waiting = {}
+  for at = 1, #ids do
+    local job = jobs[ids[at]]
+    if job[MORE] ~= '' and select(2, more_of(job)) ~= '' then
+      waiting[#waiting + 1] = digits[next_turn(turns_of(known)) - 1]
+      waiting[#waiting + 1] = ids[at]
+    end
+  end
+  if #waiting > 0 then
+    stand_beside(turns_of(known), waiting)
+  end
 end
 
 -- Leases that end then. `leased` names the lists that have some, by an instant before which none of a list ends.
@@ -250,6 +287,9 @@ local function enter_all(ids, job, from)
     end
     stand_in_turn(ids, job, true)
     stand_beside_turns(ids, job)
+    if from then
+      keep_turns(ids, job)
+    end
     if job[BLOCKED_BY] ~= '' then
       tally(P .. 'called', job[BLOCKED_BY], #ids)
     end
@@ -429,8 +469,13 @@ local function flush()
   for _, known in ipairs(counted) do
     count_known(known)
   end
-  for key in pairs(beside) do
-    redis.call('ZREMRANGEBYRANK', key, 0, -PLAIN_KEPT - 1)
+  for key, last in pairs(beside) do
+    local more = redis.call('ZRANGE', key, -PLAIN_KEPT - 1, -PLAIN_KEPT - 1, 'WITHSCORES')[2]
+    if more or last > 0 then
+      last = math.max(last, tonumber(more or 0), tonumber(redis.call('ZSCORE', key, '') or 0))
+      redis.call('ZREMRANGEBYRANK', key, 0, -PLAIN_KEPT - 1)
+      redis.call('ZADD', key, digits[last], '')
+    end
   end
   for known, at in pairs(endings) do
     -- Those that end later come after the first: that one alone tells when there is something to prune.
@@ -463,12 +508,12 @@ local function go_on_when_full()
 end
 
 -- As contract.Notice reads it. Everyone is to hear the same draw; the clock's microseconds are chance enough. Of a single
--- job only those are told who follow its lane.
+-- job only those are told who follow its lane, and of ends those who follow that lane.
 local LANES = 64
 
 local function publish(about, n, queue)
   local draw = (clock[1] * 1000003 + clock[2] * 7919) % 16777216
-  local lane = about == 'c' and n == 1 and ':' .. digits[draw % LANES] or ''
+  local lane = about == 'c' and n == 1 and ':' .. digits[draw % LANES] or about == 'e' and ':' .. LANES or ''
   redis.call('PUBLISH', P .. 'notices' .. lane, about .. digits[n] .. '.' .. digits[draw] .. '.0.' .. queue)
 end
 
