@@ -194,7 +194,7 @@ async def test_what_is_free_again_is_not_in_the_way(app: Windlass, outcome: Any)
 async def test_a_spent_rate_is_told_with_its_number(app: Windlass) -> None:
     ids = await put(app.store, *[draft(rate=Rate(1, timedelta(minutes=2), "api:acme")) for _ in range(2)])
     await app.store.jobs.claim(want())
-    await why(app, ids[1], Why.RATE, "At most 1 of 'api:acme' start within 2 m 0 s, and so many have")
+    await why(app, ids[1], Why.RATE, "At most 1 of 'api:acme' start within 2 m 0 s, and that many have started")
 
 
 async def test_a_job_that_awaits_others_names_them(app: Windlass) -> None:

@@ -123,10 +123,8 @@ def replay(
         if desk.screen.as_json:
             desk.screen.fact({"id": job_id, "replay": handle.id, "created": handle.created})
         else:
-            desk.screen.say(
-                f"{job_id}  {'replayed' if handle.created else 'not replayed, it was before or its key is held'}"
-                f": job {handle.id}"
-            )
+            known = "not replayed: it already was, or another job holds its key; see"
+            desk.screen.say(f"{job_id}  {'replayed as' if handle.created else known} job {handle.id}")
 
     async def many(desk: Desk) -> None:
         letters = desk.app.dead_letters

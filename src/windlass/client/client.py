@@ -44,7 +44,7 @@ def _in_steps(
 
 
 async def _in_turn(drafts: Iterable[tuple[Draft, Codec | None]]) -> AsyncGenerator[list[tuple[Draft, Codec | None]]]:
-    """The same, but whoever else has something to do in this loop does it in between: the step before, for one."""
+    """The same, giving way to the loop's other tasks every hundred drafts: the insert of the step before is one."""
     batch: list[tuple[Draft, Codec | None]] = []
     for some in _in_steps(drafts, _MADE_AT_ONCE):
         batch += some

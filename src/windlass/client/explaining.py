@@ -234,7 +234,7 @@ class _Look:
     async def _rated(self, key: str) -> Explanation:
         job = self._job
         most = f"At most {job.rate_n} of {key!r} start within {milliseconds(job.rate_ms)}"
-        text = f"{most}, and so many have; it is called when there is room, in its turn{await self._pause()}."
+        text = f"{most}, and that many have started; it starts in its turn when there is room{await self._pause()}."
         return self._because(Why.RATE, text)
 
     async def _following(self) -> Explanation:

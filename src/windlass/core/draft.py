@@ -69,7 +69,7 @@ class Options:
     metadata_json: str | None = None
     trace: str | None = None
     decided: frozenset[str] = frozenset()
-    """which of user, entity and correlation the caller decided, be it for nothing: these are not taken over"""
+    """which of user, entity and correlation the caller gave, even as None: these are not taken over from a parent"""
 
     def __post_init__(self) -> None:
         """Refuse what no store could keep, before anything is sent."""

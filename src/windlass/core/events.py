@@ -153,7 +153,9 @@ class WorkerStopped:
 
     worker_id: str
     done: int
+    """attempts whose end was written"""
     released: int
+    """of these, how many were handed back unfinished"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
             return "stopping", facts, f"{event.running} running, {event.grace.total_seconds():g} s grace"
         case events.WorkerStopped():
             facts = {"worker": event.worker_id, "done": event.done, "released": event.released}
-            return "stopped", facts, f"{event.done} done, {event.released} of them handed back"
+            return "stopped", facts, f"{event.done} attempts ended, {event.released} of them handed back"
         case events.ChoreDone():
             return f"{event.chore}d", {"chore": event.chore, "count": event.count}, f"{event.count} jobs"
         case events.TickFired():

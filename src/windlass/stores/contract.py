@@ -84,8 +84,8 @@ class Want:
 class Claimed(list[Job]):
     """The jobs of one claim, and whether another claim at once may bring more.
 
-    Less than was asked for is all there is, unless `more` is said: the claim may have put aside as many as one claim
-    does, or have left what others were at.
+    Less than was asked for is all there is, unless `more` is set: the claim may have put aside as many jobs as one claim
+    may, or have passed over jobs that other claims had locked.
     """
 
     __slots__ = ("more",)
@@ -669,7 +669,7 @@ class Held:
 
 
 class Locks(Protocol):
-    """Named locks with fencing tokens. An owner is one who acquires once: each acquisition has a name of its own."""
+    """Named locks with fencing tokens. Each acquisition has an owner's name of its own."""
 
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
         """Take the lock if it is free or has expired.

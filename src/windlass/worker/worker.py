@@ -285,8 +285,8 @@ class Worker:
         try:
             await self._execute(running)
         finally:
-            # The way to stop it leads to its task, and from there back here: cut it, or every job waits for the
-            # garbage collector.
+            # Break the reference cycle (running, its stopper, its task, this frame): else each job is freed only by
+            # the garbage collector.
             running.stopper = None
             self._suspects.let_go(running)
             self._slots.release(running)

@@ -77,7 +77,7 @@ _LOST = (
 _GONE = (pg.AdminShutdownError, pg.CrashShutdownError, pg.IdleSessionTimeoutError)
 """the server process itself has said that it ends: nothing is done any more"""
 DRIVER = (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError)
-"""all that the driver raises when something fails; an internal error between a server's last words and its leaving"""
+"""all that the driver raises when something fails; an internal error comes when a server shuts down under a call"""
 _RIVALS = (pg.DeadlockDetectedError, pg.SerializationError)
 """nothing has happened: another transaction came first"""
 
@@ -239,7 +239,7 @@ class Link:
             if not await self.fetch(END_THESE, left):
                 self._left.difference_update(left)
             elif time.monotonic() > deadline:
-                raise StoreUnavailable(f"{self.place.address} is still at what it was asked before: try again")
+                raise StoreUnavailable(f"{self.place.address} has not ended what it was asked before: try again")
             else:
                 await patience.pause()
 

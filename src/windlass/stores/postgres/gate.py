@@ -398,7 +398,7 @@ class _Gate:
         return None
 
     async def write(self) -> None:
-        """Lease what was let through and block what was not, as far as nobody else is at it."""
+        """Lease what was let through and block what was not, except jobs that somebody else has locked."""
         if self._blocks:
             lines = [line_end(Happened.BLOCKED, Status.BLOCKED, note=by) for by in self._blocks.values()]
             await self._ask(BLOCK, list(self._blocks), list(self._blocks.values()), lines)

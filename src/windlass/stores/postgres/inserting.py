@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 
-# What drafts have in common is sent once, as JSON; what each has for itself, as arrays. Nothing is written where a
-# queue has a largest depth, unless somebody has seen to that, nor on another installation than this store's own.
+# What drafts have in common is sent once, as JSON; what each has for itself, as arrays. Nothing is written
+# into a queue with a largest depth, unless the caller has counted what waits there, nor on another installation.
 INSERT = f"""
 WITH {CLOCK}, asked AS MATERIALIZED (
     SELECT o.*, c.now, CASE WHEN o.delay_ms IS NOT NULL THEN c.now + o.delay_ms * interval '1 millisecond'
@@ -221,7 +221,7 @@ def _options(n: int, options: Options) -> dict[str, Any]:
 
 
 BOUNDED = "SELECT name, max_depth FROM windlass_queue_settings WHERE name = ANY ($1::text[]) AND max_depth IS NOT NULL"
-# No further than to the largest depth: how much more waits there is of no account.
+# Counted up to the largest depth only: how much more waits there does not matter.
 FACTS = """
 SELECT 'known', id, NULL, NULL, NULL FROM windlass_jobs WHERE id = ANY ($1::text[])
 UNION ALL SELECT 'holder', unique_key, id, status, created_at FROM windlass_jobs WHERE unique_key = ANY ($2::text[])
@@ -287,7 +287,7 @@ WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retryi
 
 
 class _Insertion:
-    """Drafts written one after another in thought, and in as few statements as possible in fact."""
+    """Drafts judged one after another, each knowing those before it, and then written in as few statements as can be."""
 
     def __init__(self, facts: Rows, depths: dict[str, int], turns: Turns, channel: str | None) -> None:
         self._most, self._turns, self._channel = depths, turns, channel

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from windlass.core.transition import Transition
     from windlass.stores.postgres.connection import Ask, Link, Rows
 
-# In all that is fenced, that a job is processing is said by its lease, which only a processing one has: the status is
-# in indexes that would be taken for a way to it, and the way is the id.
+# Fenced writes find their job by its id. That it is processing they test by its lease, which only a processing job has:
+# a test of its status would tempt the planner to go by an index of the status instead.
 #
 # Touches no column of any index, so that the new version of the row stays on its page and no index hears of it.
 EXTEND = f"""

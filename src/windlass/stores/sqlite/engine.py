@@ -194,7 +194,7 @@ class Engine:
         return result
 
     async def let_others_write(self) -> None:
-        """Return after the file was seen free, and some time later: who waited for it then has had his turn."""
+        """Return some time after the file was seen free: those who waited for it then have had their turn."""
         if self.place.in_memory:
             return  # nobody else is there, and what this process has to extend comes first
         for _ in range(_PAUSES):
@@ -321,9 +321,9 @@ class Engine:
 
     def _allow(self, shown: int | None, now: int) -> bool:
         """Note how far those are behind who follow the file's clock; whether they have to be told of this one."""
-        # As long as everybody goes by the host's clock nobody is behind. Else who began after the last write goes on
-        # from there. He hears of this clock by his next write, the next extension at the latest: until then leases that
-        # are over by this clock, and not by his, are left alone.
+        # As long as all processes go by the host's clock none is behind. Else a process that began after the last write
+        # goes on from there. It learns of this clock by its next write, the next extension at the latest: until then
+        # leases that are over by this clock, and not by that process's, are left alone.
         if shown is None or not isinstance(self.clock, Clock) or self.clock.ahead <= _CLOCK_KEPT:
             return False
         behind = now - shown

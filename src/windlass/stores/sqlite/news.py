@@ -1,6 +1,6 @@
 """News: what a transaction has to tell, kept as counters in one row of the file, and the notices made of them.
 
-The counters only grow, so whoever missed some of them knows what he missed as a whole: the difference.
+The counters only grow, so the difference from what a listener last saw is all that it missed.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Told(NamedTuple):
         notices: list[Notice] = []
         if self.claimable > seen.claimable:
             queue = self.queue if self.since <= seen.told + 1 else None
-            # How many there were before is the same number for everyone who hears of these, and each goes on from it:
-            # who hears of two tellings at once draws as those do who hear of one after the other.
+            # The number before these jobs is the same for every listener, and each job goes on from it: a listener that
+            # reads two transactions at once draws as one that reads them one after the other.
             draw = seen.claimable & 0xFFFFFF
             notices.append(Notice(About.CLAIMABLE, queue, self.claimable - seen.claimable, draw, self.hop))
         if self.due > seen.due:

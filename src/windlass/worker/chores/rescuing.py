@@ -52,7 +52,8 @@ class Rescuing:
                 return
 
     async def _rescue(self) -> Sequence[Rescued]:
-        # Asked for before the store went away it must not be carried out when that is back, before the living are.
+        # A rescue asked for before the store went away must not be carried out when the store is back, before workers
+        # that live have extended their leases.
         async with asyncio.timeout(self._within):
             return await self._store.jobs.rescue(AT_ONCE)
 

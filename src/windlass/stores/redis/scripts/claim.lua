@@ -460,7 +460,7 @@ local function serve(place, beside)
   return false
 end
 
--- Where turns begin: anywhere, be it in the midst of one, so that weights hold among claims for a single job, too.
+-- Where turns begin: anywhere, also in the middle of one, so that weights hold among claims for a single job, too.
 local function first_turn(level)
   local all = 0
   for _, place in ipairs(level) do
