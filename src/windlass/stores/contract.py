@@ -84,8 +84,8 @@ class Want:
 class Claimed(list[Job]):
     """The jobs of one claim, and whether another claim at once may bring more.
 
-    Less than was asked for is all there is, unless `more` is set: the claim may have put aside as many jobs as one claim
-    may, or have passed over jobs that other claims had locked.
+    Less than was asked for is all there is, unless `more` is set: the claim may have put aside as many jobs as one
+    claim may, or have passed over jobs that other claims had locked.
     """
 
     __slots__ = ("more",)

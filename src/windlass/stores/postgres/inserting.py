@@ -287,7 +287,7 @@ WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retryi
 
 
 class _Insertion:
-    """Drafts judged one after another, each knowing those before it, and then written in as few statements as can be."""
+    """Drafts judged one after another, each knowing those before it, then written in as few statements as can be."""
 
     def __init__(self, facts: Rows, depths: dict[str, int], turns: Turns, channel: str | None) -> None:
         self._most, self._turns, self._channel = depths, turns, channel
