@@ -18,7 +18,7 @@ from windlass import JobFunction, Status, Windlass
 from windlass.core.errors import SchemaMismatch, StoreUnavailable, ValueRefused
 from windlass.core.events import ResultRefused, WorkerWarned
 from windlass.core.transition import Transition
-from windlass.stores.contract import Jobs, Store, Verdict
+from windlass.stores.contract import Extended, Jobs, Store, Verdict
 from windlass.worker import settling
 
 pytestmark = pytest.mark.timeout(60)
@@ -32,7 +32,14 @@ class Refusing:
         self.trouble: Callable[[list[Transition]], Exception | None] = lambda _: None
         self.tries: list[int] = []
         self.held: set[str] = set()
+        self.extends = True
+        """whether an extension is ever answered"""
         self.jobs = cast("Jobs", _Jobs(self, store.jobs))
+
+    def sibling(self) -> Refusing:
+        other = Refusing(self._store.sibling())
+        other.extends = self.extends
+        return other
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -44,6 +51,11 @@ class _Jobs:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jobs, name)
+
+    async def extend(self, *args: Any) -> Extended:
+        if not self._whole.extends:
+            await asyncio.Event().wait()
+        return await self._jobs.extend(*args)
 
     async def apply(self, transitions: list[Transition]) -> list[Verdict]:
         self._whole.tries.append(len(transitions))
@@ -220,3 +232,29 @@ async def test_a_worker_that_stops_while_somebody_holds_a_job_does_end(
     refusing.held = set()
     async with working(troubled):
         await until_status(handle, Status.SUCCEEDED, within=20)
+
+
+async def test_a_worker_whose_leases_cannot_be_extended_still_shows_that_it_lives(
+    troubled: Windlass, refusing: Refusing
+) -> None:
+    refusing.extends = False
+    begun = asyncio.Event()
+
+    @troubled.job
+    async def stay() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with working(troubled, lease=6.0, heartbeat=0.2):
+        await stay.enqueue()
+        await begun.wait()
+        [first] = await refusing.workers.list()
+
+        async def seen_again() -> bool:
+            [now] = await refusing.workers.list()
+            assert first.beat_at is not None
+            assert now.beat_at is not None
+            return now.running == 1 and now.beat_at > first.beat_at + ms(1500)
+
+        # Not by the extension being given up, which takes a third of a lease.
+        await until(seen_again, "the worker to be seen again and again", within=6)

@@ -46,7 +46,7 @@ class Leasing:
         self._origin, self._config, self._slots, self._hub = store, config, slots, hub
         self._describe, self._meet = describe, meet
         self.outage = Outage(config, time.monotonic())
-        self._confirm_at = self._extend_at = 0.0
+        self._confirm_at = 0.0
         self._stop = threading.Event()
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._hastened = asyncio.Event()
@@ -96,21 +96,35 @@ class Leasing:
             self._opened.set_exception(error) if error else self._opened.set_result(None)
 
     async def _keep(self, store: Store) -> None:
-        # Apart, because a store that neither answers nor refuses must not keep the fence from closing.
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._extend(store), name="windlass-extend")
-            both.create_task(self._watch(), name="windlass-watch")
+        # Apart, because a store that neither answers nor refuses must not keep the fence from closing; nor is a worker
+        # dead while somebody's hold on a job, or whatever it is, keeps a lease from being extended.
+        async with asyncio.TaskGroup() as together:
+            together.create_task(self._extend(store), name="windlass-extend")
+            together.create_task(self._show(store), name="windlass-show")
+            together.create_task(self._watch(), name="windlass-watch")
 
-    async def _extend(self, store: Store) -> None:
+    async def _show(self, store: Store) -> None:
         # However long leases are, the others must not take this worker for dead.
         pause = min(self._config.heartbeat.total_seconds(), _PRESENT)
-        steady = Steady(self._hub, "extend leases")
+        steady = Steady(self._hub, "show that this worker lives")
         due = 0.0
         while not self._stop.is_set():
             now = time.monotonic()
             if now >= due:
                 due = now + pause * random.uniform(0.9, 1.0)
                 if not await self._within_lease(self._beat(store, steady)):
+                    due = now
+            await self._pause()
+
+    async def _extend(self, store: Store) -> None:
+        pause = self._config.heartbeat.total_seconds()
+        steady = Steady(self._hub, "extend leases")
+        due = 0.0
+        while not self._stop.is_set():
+            now = time.monotonic()
+            if now >= due:
+                due = now + pause * random.uniform(0.9, 1.0)
+                if not await self._within_lease(self._extend_all(store, steady)):
                     due = now  # try again at once: a lease has only so many heartbeats
             elif now >= self._confirm_at:
                 self._confirm_at = now + _CONFIRM
@@ -145,8 +159,6 @@ class Leasing:
         return min(_TICK, self._config.heartbeat.total_seconds() / 4, self._config.lease.total_seconds() / 30)
 
     async def _beat(self, store: Store, steady: Steady) -> bool:
-        if time.monotonic() >= self._extend_at and not await self._extend_all(store, steady):
-            return False
         peers = await steady.attempt(lambda: store.workers.beat(self._describe()))
         if peers is None:
             return False
@@ -155,13 +167,8 @@ class Leasing:
         return True
 
     async def _extend_all(self, store: Store, steady: Steady) -> bool:
-        now = time.monotonic()
         held = list(self._slots.running.values())
-        if held and not await self._renew(store, steady, held):
-            return False
-        # Beats may come more often: then a lease is extended with the last of them that comes in time.
-        self._extend_at = now + max(0.0, self._config.heartbeat.total_seconds() - _PRESENT)
-        return True
+        return not held or await self._renew(store, steady, held)
 
     async def _confirm(self, store: Store, steady: Steady, before: float) -> bool:
         """Extend what has run for a while, for the first time: until then nothing shows that it ever began."""
