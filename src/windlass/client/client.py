@@ -16,7 +16,7 @@ from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
 from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction
-from windlass.core.handler import Handler, make_draft
+from windlass.core.handler import make_draft
 from windlass.core.keys import check_name
 from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted
@@ -139,7 +139,7 @@ class Client:
         check_name(name, "the type")
         if name in self.registry:
             declaration = self.registry.get(name)
-            nothing = payload is None and not isinstance(getattr(declaration.call, "__self__", None), Handler)
+            nothing = payload is None and declaration.handler is None
             text = declaration.codec.encode_plain({} if nothing else payload)
             return self.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec
         text = canonical({} if payload is None else payload, name)
@@ -196,9 +196,10 @@ class Client:
     async def enqueue_many(
         self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
     ) -> list[Handle[Any]]:
-        """Insert many jobs in steps of a thousand, each durable as a whole, one after the other.
+        """Insert many jobs in steps of a thousand, one after the other, each durable before the next is sent.
 
-        While the store writes one step the next is made ready.
+        A step is written whole or not at all, but for MongoDB, where an error may leave a part of it. While the store
+        writes one step the next is made ready.
         """
         tx = self.transaction(tx)
         handles: list[Handle[Any]] = []

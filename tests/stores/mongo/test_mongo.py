@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from pymongo import MongoClient
+from pymongo.asynchronous.database import AsyncDatabase
 
 from tests.contract.places import mongo_url
 from tests.contract.steps import get, put, settle, take
@@ -251,3 +252,40 @@ def test_the_clock_is_never_ahead_of_the_server_nor_behind_what_it_showed() -> N
     assert not clock.fresh
     clock.see(NOON, 101.0)  # a very slow reply, but what was known is old
     assert clock() == NOON
+
+
+async def test_a_router_is_told_of_with_what_it_cannot_keep(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = AsyncDatabase[Any].command
+
+    async def answer(self: AsyncDatabase[Any], command: Any, *args: Any, **options: Any) -> Any:
+        """What a mongos says of itself: the driver's answer, but for the two fields that tell."""
+        said = await asked(self, command, *args, **options)
+        if command == "hello":
+            said = {**{name: value for name, value in said.items() if name != "setName"}, "msg": "isdbgrid"}
+        return said
+
+    monkeypatch.setattr(AsyncDatabase, "command", answer)
+    routed = store.sibling()
+    await routed.open()
+    try:
+        found = routed.capabilities
+        assert (found.transactions, found.push, len(found.warnings)) == (True, True, 1)
+        assert "behind mongos: leave windlass's collections unsharded" in found.warnings[0]
+        assert "clocks of all routers" in found.warnings[0]
+        assert (await routed.health())["topology"] == "sharded cluster"
+    finally:
+        await routed.close()
+    assert (store.capabilities.warnings, (await store.health())["topology"]) == ((), "replica set")
+
+
+async def test_figures_of_a_minute_are_counted_in_several_documents(store: Store) -> None:
+    jobs = 24
+    await put(store, *[draft() for _ in range(jobs)])
+    for _ in range(jobs):
+        assert await settle(store, await take(store, want(1))) is Verdict.APPLIED
+    name = urlsplit(store.address).path[1:]
+    with MongoClient[dict[str, Any]](mongo_url()) as client:
+        minutes = client.get_database(name)["windlass_minutes"]
+        await until(lambda: sum(row["n"] for row in minutes.find()) == jobs, "all of them to be counted")
+        parts = [row["_id"]["part"] for row in minutes.find({}, {"_id": 1})]
+    assert len(set(parts)) > 1, "those who count at the same moment would wait for each other at one document"
