@@ -561,6 +561,7 @@ class _Claim:
         writes = [_aside(by, moves, docs, now) for (by, moves), docs in alike.items()]
         if writes:
             await self._link.surely(lambda: self._link.jobs.bulk_write(writes, ordered=False))
+        await self._rates.look_again([docs[0] for by, docs in self._blocks.items() if by.startswith("rate:")], now)
         # Who stood in the way may have ended just before these were put aside, and freed nobody. Time frees a rate.
         await unblock(self._link, [by for by in self._blocks if not by.startswith("rate:")])
 

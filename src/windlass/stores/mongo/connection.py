@@ -143,8 +143,6 @@ class Link:
         """of each status and queue, behind which of those that must stay the last pruning stopped: only hints"""
         self.pruned_to = ""
         """up to which queue the last pruning looked: only a hint"""
-        self.rooms: dict[str, datetime] = {}
-        """of each rate that jobs were seen to wait for, when there is room again: only hints"""
         self.flows_rest_until = 0.0
         """by the monotonic clock: many that await others are not all asked about at every promotion"""
         self._client: AsyncMongoClient[Doc] | None = None

@@ -1,15 +1,16 @@
 """Rates: how much of a window is spent, what a claim books there, and when there is room again.
 
-One document for each key holds how many started, by the part of the window that they are booked under. A claim books
-before it leases, in one update that takes no more than the room there is, and gives back what it did not use. One that
-dies in between, or does not learn what became of its booking, has spent it: a rate is rather not used up than exceeded.
+One document for each key holds how many started, by the part of the window that they are booked under, and, while jobs
+wait, when to look at their line again. A claim books before it leases, in one update that takes no more than the room
+there is, and gives back what it did not use. One that dies in between, or does not learn what became of its booking,
+has spent it: a rate is rather not used up than exceeded.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bson import ObjectId
@@ -21,13 +22,14 @@ from windlass.stores.mongo.connection import DUPLICATE_KEY
 from windlass.stores.mongo.records import duration, in_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from windlass.stores.mongo.connection import Doc, Link
 
 _SHORT = 1000  # of lines that are all together shorter, one look tells how many stand in each
 _GRANTS_KEPT = 32  # the newest, so that who booked can read what was granted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KEPT = timedelta(days=1)  # how long a line that nobody looked at in time, because no worker ran, stays known
 
 
 class Window(NamedTuple):
@@ -100,25 +102,25 @@ class Rates:
     async def _granted(self, wanted: dict[Window, int], now: datetime) -> dict[Window, int]:
         """Book them all in one command, and read back how many of each were granted, by the mark of each booking."""
         rates, marks = self._link.collection("rates"), {window: ObjectId() for window in wanted}
-        writes: list[UpdateOne] = [
-            UpdateOne({"_id": window.key}, _booking(window, n, now, marks[window]), upsert=True)
-            for window, n in wanted.items()
-        ]
-        while writes:
-            try:
-                await rates.bulk_write(writes, ordered=False)
-                break
-            except BulkWriteError as error:
-                errors: list[Doc] = error.details["writeErrors"]
-                if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
-                    raise
-                # Two made a document at once; it is there now.
-                writes = [writes[one["index"]] for one in errors]
+        await _write(
+            self._link,
+            [
+                UpdateOne({"_id": window.key}, _booking(window, n, now, marks[window]), upsert=True)
+                for window, n in wanted.items()
+            ],
+        )
         keys = [window.key for window in wanted]
         rows = await rates.find({"_id": {"$in": keys}}, {"grants": 1}).to_list()
         told = {grant["mark"]: grant["n"] for row in rows for grant in row["grants"]}
         # One that so many rivals followed that it is not told of any more has been spent for nothing.
         return {window: told.get(mark, 0) for window, mark in marks.items()}
+
+    async def look_again(self, aside: Iterable[Doc], now: datetime) -> None:
+        """Write down when the lines may move on in which these were put: at the end of the first start that counts."""
+        windows = {window.key: window for window in map(window_of, aside)}
+        await look_again(
+            self._link, {key: _first_over(self._booked.get(key, ()), of, now) or now for key, of in windows.items()}
+        )
 
     async def give_back(self, started: Collection[str]) -> None:
         """Take back the bookings of those that did not start after all, because rivals were first."""
@@ -127,6 +129,56 @@ class Rates:
             if unused:
                 found = {"_id": key, "booked.at": at}
                 await self._link.collection("rates").update_one(found, {"$inc": {"booked.$.n": -unused}})
+
+
+async def _write(link: Link, writes: list[UpdateOne]) -> None:
+    while writes:
+        try:
+            await link.collection("rates").bulk_write(writes, ordered=False)
+            break
+        except BulkWriteError as error:
+            errors: list[Doc] = error.details["writeErrors"]
+            if not errors or any(one["code"] != DUPLICATE_KEY for one in errors):
+                raise
+            # Two made a document at once; it is there now.
+            writes = [writes[one["index"]] for one in errors]
+
+
+async def look_again(link: Link, at: Mapping[str, datetime]) -> None:
+    """Write down when the line of each of these keys is to be looked at again, if that is not to be earlier."""
+    await _write(
+        link,
+        [
+            UpdateOne({"_id": key}, {"$min": {"opens": when}, "$max": {"until": when + _KEPT}}, upsert=True)
+            for key, when in at.items()
+        ],
+    )
+
+
+async def opened(link: Link, keys: Sequence[str], now: datetime) -> None:
+    """Somebody looks at these now: what is put aside from here on is written down again."""
+    if keys:
+        found: Doc = {"_id": {"$in": list(keys)}, "opens": {"$lte": now}}
+        await link.collection("rates").update_many(found, {"$unset": {"opens": ""}})
+
+
+def due_lines(now: datetime, n: int) -> list[Doc]:
+    """A look by the index: the keys of lines to be looked at by now, the longest due first."""
+    due: list[Doc] = [{"$match": {"opens": {"$lte": now}}}, {"$sort": {"opens": 1}}, {"$limit": n}]
+    return [*due, {"$project": {"_id": 0, "rate": "$_id"}}]
+
+
+async def next_look(link: Link) -> list[datetime]:
+    """When the next line is to be looked at, if there is any."""
+    waited: Doc = {"opens": {"$exists": True}}
+    first = link.collection("rates").find(waited, {"_id": 0, "opens": 1}).sort("opens", 1).limit(1)
+    return [row["opens"] for row in await first.to_list()]
+
+
+def _first_over(booked: Iterable[Doc], window: Window, now: datetime) -> datetime | None:
+    """When the first of what is booked counts no more."""
+    overs = [part["at"] + duration(window.ms) for part in booked if part["n"] > 0]
+    return min([over for over in overs if over > now], default=None)
 
 
 def _part(window: Window, now: datetime) -> datetime:
@@ -171,7 +223,7 @@ def spent(booked: Iterable[Doc], window: Window, now: datetime) -> int:
 async def bookings(link: Link, keys: Collection[str]) -> dict[str, list[Doc]]:
     """What is booked under each of these keys."""
     rows = await link.collection("rates").find({"_id": {"$in": list(keys)}}, {"booked": 1}).to_list()
-    return {row["_id"]: row["booked"] for row in rows}
+    return {row["_id"]: row.get("booked", []) for row in rows}
 
 
 class Standing(NamedTuple):
@@ -180,8 +232,10 @@ class Standing(NamedTuple):
     by: str
     room: int
     """how many may be called now, besides those who were"""
-    again: datetime | None
-    """when the first of what is booked counts no more"""
+    again: datetime
+    """when the first of what is booked counts no more; where nothing is, a window after those start who were called"""
+    known: bool
+    """whether it is written down that the line is looked at by then"""
 
 
 async def standing(link: Link, lines: Collection[str]) -> list[Standing]:
@@ -200,12 +254,14 @@ async def standing(link: Link, lines: Collection[str]) -> list[Standing]:
         {"$group": {"_id": "$called", "n": {"$sum": 1}}},
     ]
     called = {row["_id"]: row["n"] for row in await (await link.jobs.aggregate(count)).to_list()}
-    booked = await bookings(link, [window.key for window in windows.values()])
+    asked: Doc = {"_id": {"$in": [window.key for window in windows.values()]}}
+    kept = {row["_id"]: row async for row in link.collection("rates").find(asked, {"booked": 1, "opens": 1})}
     now = await link.now()
     found: list[Standing] = []
     for by, window in windows.items():
-        parts = booked.get(window.key, [])
+        row = kept.get(window.key, {})
+        parts: list[Doc] = row.get("booked", [])
         room = window.n - spent(parts, window, now) - called.get(by, 0)
-        overs = [part["at"] + duration(window.ms) for part in parts if part["n"] > 0]
-        found.append(Standing(by, room, min([over for over in overs if over > now], default=None)))
+        again = _first_over(parts, window, now) or now + duration(window.ms)
+        found.append(Standing(by, room, again, known="opens" in row and row["opens"] <= again))
     return found

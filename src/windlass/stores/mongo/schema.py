@@ -90,7 +90,10 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "queues": {"paused": (["paused_at"], {"partialFilterExpression": {"paused_at": {"$exists": True}}})},
     # Nothing that is not paused has the first of these.
     "schedules": {"due": (["paused_at", "next_tick"], {})},
-    "rates": {"expiry": (["until"], {"expireAfterSeconds": 0})},
+    "rates": {
+        "expiry": (["until"], {"expireAfterSeconds": 0}),
+        "opens": (["opens"], {"partialFilterExpression": {"opens": {"$exists": True}}}),
+    },
 }
 PLAIN = ("meta",)
 """collections that need no index but that of their ids"""

@@ -14,6 +14,7 @@ from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
+from windlass.stores.mongo import rates
 from windlass.stores.mongo.connection import BY_ID
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
@@ -41,13 +42,17 @@ async def promote(link: Link, n: int) -> Promoted:
         promoted += await _queue(link, moves, some, now)
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
-    freed = await unblock(link, [*lines, *[by for by, at in link.rooms.items() if at <= now][:_MOST_DUE]])
+    keys = [row["rate"] for row in rows if "rate" in row]
+    await rates.opened(link, keys, now)
+    lines += [f"rate:{key}" for key in keys]
+    freed = await unblock(link, lines)
     went_on, more = await free_left_over(link)
     freed += went_on
-    if len(due) >= n or more:
+    if len(due) >= n or more or len(keys) >= _MOST_DUE:
         return Promoted(promoted, freed, timedelta(0))
     following = [row["run_at"] for row in rows if "run_at" in row]
-    following += [*link.rooms.values(), *([now + _NEXT_LINES] if "rate" in link.swept else [])]
+    following += [now + _NEXT_LINES] if "rate" in link.swept else []
+    following += await rates.next_look(link) if any(by.startswith("rate:") for by in lines) else []
     next_due = max(timedelta(0), min(following) - now) if following else None
     return Promoted(promoted, freed, next_due)
 
@@ -61,6 +66,7 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
         {"$limit": n},
         {"$project": {"moves": 1, "updated_at": 1, "queue": 1}},
         {"$unionWith": {"coll": link.name("jobs"), "pipeline": later}},
+        {"$unionWith": {"coll": link.name("rates"), "pipeline": rates.due_lines(now, _MOST_DUE)}},
         *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": _lines(link, kind)}} for kind in _due_lines(link)],
     ]
 
@@ -68,8 +74,8 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
 # What jobs are blocked by, and how many of a kind one promotion looks at. Endings free those behind them, so only few
 # ways become free otherwise; each looks where the last one stopped, so that none is passed over for ever. To ask about
 # a flow takes a look of its own: where more than a few wait, only once a second.
-# When a rate has room is remembered, so that those are looked at in time; where there are more than were looked at,
-# the next ones are soon.
+# When a rate has room is written down by whoever puts jobs aside, so that their line is looked at in time. Where
+# somebody died before that, it is found in turn: where there are more lines than were looked at, the next are soon.
 _LINES = {"flow": 50, "limit": 50, "rate": 100, "unique": 50}
 _MOST_DUE = 1000
 _NEXT_LINES = timedelta(milliseconds=250)

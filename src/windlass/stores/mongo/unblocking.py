@@ -15,6 +15,7 @@ from windlass.stores.mongo.records import change, latest, line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from windlass.stores.mongo.connection import Doc, Link
 
@@ -124,20 +125,20 @@ async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
 
 
 async def _call(link: Link, lines: Collection[str]) -> int:
-    """Call as many of each rate's line as have room, and remember when there is room for those who still wait.
+    """Call as many of each rate's line as have room, and write down when there is room for those who still wait.
 
     They stay known as called, so that the claim lets them pass those who still stand there.
     """
     done = 0
-    for by in lines:
-        link.rooms.pop(by, None)
-    for by, room, again in await rates.standing(link, lines):
+    waiting: dict[str, datetime] = {}
+    for by, room, again, known in await rates.standing(link, lines):
         left = room
         while left > 0 and (docs := await _oldest(link, by, min(left, _PAGE))):
             done += await _queue(link, docs, by)
             left -= len(docs)
-        if left <= 0 and again is not None:
-            link.rooms[by] = again
+        if left <= 0 and not known:
+            waiting[by.split(":", 1)[1]] = again
+    await rates.look_again(link, waiting)
     return done
 
 
