@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.cli.support import Shop
 from tests.support.drafts import draft, want
 from windlass import Windlass
-from windlass.cli.doctoring import file, memory, snapshots
+from windlass.cli.doctoring import connections, file, memory, snapshots
 from windlass.stores.contract import WorkerInfo
 
 
@@ -75,6 +75,17 @@ def test_a_store_in_memory_is_warned_of_before_it_is_full() -> None:
     [found] = memory({"maxmemory": 100, "bytes": 80})
     assert (found.level, found.found) == ("WARN", "80% of maxmemory is used: when it is full, enqueues are refused")
     assert found.fix
+
+
+def test_workers_that_may_take_most_of_a_servers_connections_are_warned_of() -> None:
+    bound = {"worker_connections": 7, "max_connections": 100}
+    assert list(connections({}, 50)) == list(connections({**bound, "pooler": True}, 50)) == []
+    assert [one.level for one in connections(bound, 11)] == ["PASS"]
+    [found] = connections(bound, 12)
+    assert found.level == "WARN"
+    assert found.found.startswith("12 live workers of up to 7 each, 84 of the server's 100: ")
+    assert found.fix is not None
+    assert "max_connections" in found.fix
 
 
 def test_a_store_that_cannot_write_its_file_fails() -> None:

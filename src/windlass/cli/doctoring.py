@@ -91,6 +91,8 @@ async def examine(desk: Desk) -> AsyncIterator[Check]:
     for check in (*integrity(health), *snapshots(health), *memory(health), *file(health)):
         yield check
     workers = [one for one in await desk.store.workers.list() if is_alive(one, now)]
+    for check in connections(health, len(workers)):
+        yield check
     yield await _workers(desk, workers, now)
     yield await _handled(desk, workers)
     yield await _leases(desk, workers, now)
@@ -196,6 +198,23 @@ def file(health: Mapping[str, Any]) -> Iterator[Check]:
     told = health.get("last write")
     if told not in (None, "ok"):
         yield Check(FAIL, "file", f"the last write of the append-only file: {told}", "look at its log and its disk")
+
+
+def connections(health: Mapping[str, Any], workers: int) -> Iterator[Check]:
+    """Whether the store's server has room for the connections of all live workers, where it has a bound."""
+    each, most = health.get("worker_connections"), health.get("max_connections")
+    if not each or not most or health.get("pooler"):  # what a pooler makes of them is its own affair
+        return
+    told = f"{plural(workers, 'live worker')} of up to {each} each, {workers * each} of the server's {most}"
+    if workers * each < _FULL * most:
+        yield Check(PASS, "connections", told)
+    else:
+        yield Check(
+            WARN,
+            "connections",
+            f"{told}: others need some, too, and when none is left, whoever comes next is refused",
+            "raise max_connections, run fewer worker processes with a higher --concurrency, or put a pooler between",
+        )
 
 
 async def _workers(desk: Desk, workers: list[WorkerInfo], now: datetime) -> Check:

@@ -35,6 +35,8 @@ F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 OLDEST = 130_000
 """PostgreSQL 13: gen_random_uuid() without an extension"""
 _MOST = 5  # connections of one opened store: a claim, a settlement, enqueues, chores and views at the same time
+OF_A_WORKER = _MOST + 3
+"""connections of a busy worker: its store's, the one that listens, and those of the store that extends its leases"""
 _CONNECT = 5.0  # seconds to make one; less than an operation may take, so that it can try again
 FIRST_TOKEN = "first_token()"
 """in a statement: tokens of this server begin above it"""

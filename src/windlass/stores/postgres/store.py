@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
-from windlass.stores.postgres.connection import Link, Place, Room, guarded
+from windlass.stores.postgres.connection import OF_A_WORKER, Link, Place, Room, guarded
 from windlass.stores.postgres.jobs import PostgresJobs
 from windlass.stores.postgres.locks import PostgresLocks
 from windlass.stores.postgres.notices import PostgresNotices
@@ -34,7 +34,7 @@ NOW = "SELECT date_trunc('milliseconds', statement_timestamp())"
 DURABLE = "SELECT current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') <> 'off'"
 HEALTH = """
 SELECT current_setting('server_version'), pg_total_relation_size(to_regclass($1::text)),
-    current_setting('synchronous_commit'), current_setting('max_connections'),
+    current_setting('synchronous_commit'), current_setting('max_connections')::int,
     (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass' AND datname = current_database()),
     (SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1::text)),
     (SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclass($1::text)),
@@ -120,4 +120,5 @@ class PostgresStore(Room):
             *("version", "bytes", "synchronous_commit", "max_connections", "connections", "rows", "dead_rows"),
             *("oldest_snapshot_seconds", "index_builds"),
         )
-        return {**dict(zip(names, row, strict=True)), "pooler": self.link.pooled}
+        told = dict(zip(names, row, strict=True))
+        return {**told, "worker_connections": OF_A_WORKER, "pooler": self.link.pooled}
