@@ -18,7 +18,7 @@ from windlass.core.rate import Rate
 from windlass.core.schedule import cron
 from windlass.core.status import Status
 from windlass.core.transition import decide
-from windlass.stores.contract import Created, Filter, Lease, Retention, Schedule, Store, WorkerInfo
+from windlass.stores.contract import Created, Filter, Granted, Lease, Retention, Schedule, Store, WorkerInfo
 
 BATCH = 500
 SLOTS = 20
@@ -157,6 +157,11 @@ async def idempotency_keys(store: Store, numbers: range) -> None:
         await end(store, await claim_all(store))
 
 
+async def held_locks(store: Store, numbers: range) -> None:
+    for n in numbers:
+        assert isinstance(await store.locks.acquire(f"lock {n}", "holder", HOUR), Granted)
+
+
 async def schedules_to_come(store: Store, numbers: range) -> None:
     tick = await store.now() + HOUR
     for some in parts(numbers):
@@ -205,6 +210,7 @@ SCENES = (
     Scene("queues of a retired type", retired_queues, QUEUES, 1),
     Scene("paused queues", paused_queues, QUEUES, 1),
     Scene("schedules to come", schedules_to_come),
+    Scene("locks", held_locks),
 )
 
 ME = WorkerInfo(id="w1", host="here", pid=1, version="1", queues=(), types=tuple(HANDLED), slots=SLOTS, running=0)

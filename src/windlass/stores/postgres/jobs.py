@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
-from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Pruned, Replaced, Verdict
-from windlass.stores.postgres import inserting, joining, operating, settling, sweeping
+from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Replaced, Verdict
+from windlass.stores.postgres import inserting, joining, operating, pruning, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import Room, guarded, in_doubt
 from windlass.stores.postgres.leases import Leases
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft
     from windlass.core.job import Job
     from windlass.core.transition import Transition
-    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.contract import Answer, Lease, Order, Pruned, Report, Rescued, Retention, Want
     from windlass.stores.postgres.connection import Link
 
 # Their leases begin anew: the claim that took them may have been a while ago.
@@ -43,6 +43,7 @@ class PostgresJobs(Room):
         super().__init__(link)
         self._claiming = Claiming(link)
         self._rounds = Rounds()
+        self._passed = pruning.Passed()
         self._leases = Leases()
         self._unsure: dict[str, float] = {}
         """workers of whom a claim was lost on its way, and when: they may hold jobs that they have not heard of"""
@@ -180,8 +181,7 @@ class PostgresJobs(Room):
     @guarded
     async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete what has been kept long enough."""
-        removed = await sweeping.prune(self.link, retention, n)
-        return Pruned(removed, more=removed >= n)
+        return await pruning.prune(self.link, retention, n, self._passed)
 
     @guarded
     async def operate(self, orders: Sequence[Order]) -> list[Answer]:

@@ -1,18 +1,17 @@
-"""Sweep: promote what is due, rescue what was lost, prune what has been kept long enough."""
+"""Sweep: promote what is due, raise what waited long, rescue what was lost."""
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
 from windlass.core.outcome import Lost
-from windlass.core.status import FINISHED, Status
+from windlass.core.status import Status
 from windlass.core.transition import decide, honour_cancel
-from windlass.stores.contract import Promoted, Rescued, Retention
+from windlass.stores.contract import Promoted, Rescued
 from windlass.stores.postgres import rates
-from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, as_ms, job_of, line_end, marked, whole
+from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end, marked, whole
 from windlass.stores.postgres.settling import end_and_unblock, written
 from windlass.stores.postgres.unblocking import sweep
 
@@ -121,68 +120,3 @@ async def _rescue(link: Link, ask: Ask, n: int) -> tuple[list[Rescued], list[str
     _, freed = await end_and_unblock(link, ask, statement, values)
     queued = [job.queue for job, one in told if one.to is Status.QUEUED]
     return [Rescued(job.id, job.worker_id, one.to) for job, one in told], queued + freed
-
-
-# Nobody who has not ended may find that one of those it awaited is gone.
-_AWAITED = "(SELECT w.finished_at IS NULL FROM windlass_jobs AS w WHERE w.id = j.next_id) IS TRUE"
-# Steps from one queue and ending to the next by the index of what has finished, and in each takes the longest there.
-PRUNE = f"""
-WITH RECURSIVE {CLOCK}, endings (queue, status) AS (
-    (SELECT queue, status FROM windlass_jobs WHERE finished_at IS NOT NULL ORDER BY queue, status, finished_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.status FROM endings AS e CROSS JOIN LATERAL (
-        SELECT j.queue, j.status FROM windlass_jobs AS j
-        WHERE j.finished_at IS NOT NULL AND (j.queue, j.status) > (e.queue, e.status)
-        ORDER BY j.queue, j.status, j.finished_at LIMIT 1
-    ) AS next
-), old AS MATERIALIZED (
-    SELECT few.id FROM endings AS e CROSS JOIN LATERAL (
-        SELECT j.id FROM windlass_jobs AS j
-        WHERE j.queue = e.queue AND j.status = e.status AND j.finished_at <= (SELECT now FROM clock)
-            - coalesce($2::text::jsonb #>> ARRAY[e.queue, e.status], $1::text::jsonb ->> e.status)::bigint
-            * interval '1 millisecond' AND NOT {_AWAITED}
-        ORDER BY j.queue, j.status, j.finished_at LIMIT $3::int FOR UPDATE OF j SKIP LOCKED
-    ) AS few LIMIT $3::int
-)
-DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1
-"""  # noqa: S608  # made of constants
-# The newest so many of an ending stay: these are counted, so the work grows with them. The status as a range of one
-# value, and in the order: so that the index of statuses is the only one that gives it.
-PRUNE_BEYOND = f"""
-DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(
-    SELECT id FROM windlass_jobs AS j
-    WHERE NOT {_AWAITED} AND status BETWEEN $1::text AND $1::text AND status <> 'processing'
-        AND CASE WHEN $4::text IS NULL THEN queue <> ALL ($3::text[]) ELSE queue = $4::text END
-        AND id <= (
-            SELECT id FROM windlass_jobs
-            WHERE status BETWEEN $1::text AND $1::text AND status <> 'processing'
-                AND CASE WHEN $4::text IS NULL THEN queue <> ALL ($3::text[]) ELSE queue = $4::text END
-            ORDER BY status DESC, id DESC LIMIT 1 OFFSET $2::bigint
-        )
-    ORDER BY status, id LIMIT $5::int FOR UPDATE SKIP LOCKED
-)) RETURNING 1
-"""  # noqa: S608  # made of constants
-FORGET = """
-WITH old_keys AS (DELETE FROM windlass_idempotency WHERE expires_at <= statement_timestamp()),
-    old_minutes AS (DELETE FROM windlass_minutes WHERE minute < statement_timestamp() - interval '30 days'),
-    old_workers AS (DELETE FROM windlass_workers WHERE beat_at < statement_timestamp() - interval '1 day')
-DELETE FROM windlass_locks WHERE expires_at < statement_timestamp() - interval '1 day'
-"""
-
-
-async def prune(link: Link, retention: Retention, n: int) -> int:
-    """Delete finished jobs past their time, and keys, figures, workers and locks that have expired."""
-    own = {queue: _times(kept) for queue, kept in retention.queues.items()}
-    removed = len(await link.fetch(PRUNE, json.dumps(_times(retention)), json.dumps(own), n))
-    for queue, kept in ((None, retention), *retention.queues.items()):
-        for status in sorted(FINISHED):
-            if removed < n and kept.most is not None:
-                values = (status.value, kept.most, sorted(own), queue, n - removed)
-                removed += len(await link.fetch(PRUNE_BEYOND, *values))
-    await link.fetch(FORGET)
-    await link.fetch(rates.FORGET)
-    return removed
-
-
-def _times(retention: Retention) -> dict[str, int]:
-    return {status.value: as_ms(retention.of(status)) for status in FINISHED}

@@ -16,3 +16,5 @@ CREATE INDEX windlass_jobs_turns ON windlass_jobs ((queue || ''), priority, run_
 CREATE INDEX windlass_jobs_waiting ON windlass_jobs ((queue || ''))
     WHERE status IN ('scheduled', 'retrying', 'blocked');
 CREATE INDEX windlass_schedules_due ON windlass_schedules (next_tick) WHERE paused_at IS NULL;
+-- What has expired, for prune.
+CREATE INDEX windlass_locks_expiry ON windlass_locks (expires_at);
