@@ -45,12 +45,26 @@ TURNS = "EXISTS (SELECT FROM windlass_jobs WHERE status = 'queued' AND fair_key 
 """Whether jobs with a fair key wait anywhere."""
 
 
-def marked(queued: str = "true") -> str:
-    """What an UPDATE that queues job j, if `queued`, sets for one without a fair key: the key '' while others wait.
+# Where one that comes now, with a fair key that nobody else has, would stand in job j's queue and priority.
+_NEXT = """coalesce(greatest((
+        SELECT min(f.run_at) FROM windlass_jobs AS f
+        WHERE f.status = 'queued' AND f.fair_key > '' AND f.queue || '' = j.queue AND f.priority = j.priority
+    ), (
+        SELECT max(f.floor) FROM windlass_jobs AS f
+        WHERE f.status = 'queued' AND f.floor IS NOT NULL AND f.queue || '' = j.queue AND f.priority = j.priority
+    )), c.now)"""
 
-    So those that come later, with a key, find the oldest of those without.
+
+def marked(queued: str = "true") -> str:
+    """What an UPDATE that queues job j, if `queued`, sets so that nobody who comes later, with a fair key, overtakes.
+
+    Of one without a key: the key '' while others with one wait, by which those without are found. One with a key may
+    come back to an old place: its floor says where those that come later would have stood without it.
     """
-    return f"fair_key = CASE WHEN j.fair_key IS NULL AND {queued} AND {TURNS} THEN '' ELSE j.fair_key END"
+    return (
+        f"fair_key = CASE WHEN j.fair_key IS NULL AND {queued} AND {TURNS} THEN '' ELSE j.fair_key END,"
+        f" floor = CASE WHEN j.fair_key > '' AND {queued} THEN {_NEXT} END"
+    )
 
 
 def append(end: str) -> str:

@@ -56,7 +56,9 @@ async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[st
 
 
 # The priorities of each queue where anything waits are found one after the other by the index of what waits, and in
-# each that is later the longest there.
+# each that is later the longest there. One that took its turn beside those who stood there has not stood there itself:
+# so many of them are passed over.
+_PASSED_OVER = 1000
 _AGED = "$4::text || ',\"note\":\"priority ' || j.priority || ' to ' || $2::int || '\"}'"
 AGE = f"""
 WITH RECURSIVE {CLOCK}, levels (queue, priority) AS (
@@ -69,10 +71,14 @@ WITH RECURSIVE {CLOCK}, levels (queue, priority) AS (
     ) AS next
 ), old AS MATERIALIZED (
     SELECT first.id FROM levels AS l CROSS JOIN LATERAL (
-        SELECT j.id FROM windlass_jobs AS j
-        WHERE j.status = 'queued' AND j.queue = l.queue AND j.priority = l.priority
-            AND j.run_at <= (SELECT now FROM clock) - $1::interval
-        ORDER BY j.run_at, j.id LIMIT $3::int FOR UPDATE SKIP LOCKED
+        SELECT j.id FROM windlass_jobs AS j WHERE j.status || '' = 'queued' AND j.id = ANY (ARRAY(
+            SELECT stood.id FROM (
+                SELECT s.id, s.created_at FROM windlass_jobs AS s
+                WHERE s.status = 'queued' AND s.queue = l.queue AND s.priority = l.priority
+                    AND s.run_at <= (SELECT now FROM clock) - $1::interval
+                ORDER BY s.run_at, s.id LIMIT $3::int + {_PASSED_OVER}
+            ) AS stood WHERE stood.created_at <= (SELECT now FROM clock) - $1::interval LIMIT $3::int
+        )) FOR UPDATE SKIP LOCKED
     ) AS first WHERE l.priority > $2::int LIMIT $3::int
 )
 UPDATE windlass_jobs AS j SET priority = $2::int, updated_at = {AT},

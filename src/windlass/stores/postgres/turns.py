@@ -26,9 +26,12 @@ SELECT asked.queue, asked.priority, asked.key, {epoch("c.now")}, (
     SELECT {epoch("min(j.run_at)")} FROM windlass_jobs AS j
     WHERE j.status = 'queued' AND j.fair_key > '' AND j.queue || '' = asked.queue AND j.priority = asked.priority
 ), (
-    SELECT {epoch("min(j.run_at)")} FROM windlass_jobs AS j
+    SELECT {epoch("max(j.run_at)")} FROM windlass_jobs AS j
     WHERE j.status = 'queued' AND j.fair_key = '' AND j.queue = asked.queue AND j.priority = asked.priority
         AND (j.fair_key, j.queue, j.priority) >= ('', asked.queue, asked.priority)
+), (
+    SELECT {epoch("max(j.floor)")} FROM windlass_jobs AS j
+    WHERE j.status = 'queued' AND j.floor IS NOT NULL AND j.queue || '' = asked.queue AND j.priority = asked.priority
 ), (
     SELECT {epoch("max(j.run_at)")} FROM windlass_jobs AS j
     WHERE j.status = 'queued' AND j.fair_key = asked.key AND j.queue = asked.queue AND j.priority = asked.priority
@@ -44,12 +47,11 @@ class Turns:
     def __init__(self, stand: Rows) -> None:
         self._now = 0
         self._next: dict[tuple[str, int, str], int] = {}
-        for queue, priority, key, now, head, plain, last in stand:
+        for queue, priority, key, now, head, plain, floor, last in stand:
             self._now = now
-            first = now if head is None else head
-            if plain is not None:
-                first = max(first, plain + 1)  # one that takes no part waits there already, and is not overtaken
-            self._next[queue, priority, key] = first if last is None else max(first, last + 1)
+            # Behind those that take no part and wait there already, be they known only to one that came back before.
+            behind = [at + 1 for at in (plain, floor, last) if at is not None]
+            self._next[queue, priority, key] = max(now if head is None else head, *behind, 0)
 
     def take(self, draft: Draft) -> int | None:
         """The millisecond to stand at: beside the first with a key that waits, but behind the last of the same key."""
