@@ -18,7 +18,7 @@ from windlass.stores.sqlite.records import (
     line_end,
     progress_json,
 )
-from windlass.stores.sqlite.turns import FLOOR_OF
+from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE
 from windlass.stores.sqlite.unblocking import free_slots
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ REQUEUE = f"""
 UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at), queued_at = ?, error = coalesce(?, error),
     updated_at = ?, duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?,
     lease_token = lease_token + ?, charged = CASE WHEN ? THEN lease_token ELSE charged END, lease_expires_at = NULL,
-    worker_id = NULL, floor = {FLOOR_OF}, moves = moves + 1,
+    worker_id = NULL, floor = {FLOOR_AS_BEFORE}, moves = moves + 1,
     history = {APPEND} || lease_token || '}}'
 WHERE id = ? AND status = 'processing' AND lease_token = ?
 """  # noqa: S608  # APPEND is a constant

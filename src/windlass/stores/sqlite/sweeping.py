@@ -11,7 +11,7 @@ from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued
 from windlass.stores.sqlite.records import APPEND, COLUMNS, duration, job_of, line_end
 from windlass.stores.sqlite.settling import tally, write
-from windlass.stores.sqlite.turns import FLOOR_OF
+from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE, standing
 from windlass.stores.sqlite.unblocking import called, free_slots, next_call, unblock
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _next(db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> timede
 
 
 PROMOTE = f"""
-UPDATE windlass_jobs SET status = 'queued', queued_at = ?, updated_at = ?, floor = {FLOOR_OF}, moves = moves + 1,
+UPDATE windlass_jobs SET status = 'queued', queued_at = ?, updated_at = ?, floor = {FLOOR_AS_BEFORE}, moves = moves + 1,
     history = {APPEND}
 WHERE seq IN (
     SELECT seq FROM windlass_jobs WHERE status IN ('scheduled', 'retrying') AND run_at <= ? ORDER BY run_at LIMIT ?
@@ -78,11 +78,15 @@ LEVEL = """
 SELECT min(priority) FROM windlass_jobs INDEXED BY windlass_jobs_claim
 WHERE status = 'queued' AND queue = ? AND priority > ?
 """
+_PASSED_OVER = 1000  # how many that took their turn beside those who stood there, and have not stood there themselves
 AGE = f"""
-UPDATE windlass_jobs SET priority = ?, updated_at = ?, floor = ?, moves = moves + 1, history = {APPEND}
+UPDATE windlass_jobs SET priority = ?, updated_at = ?, floor = CASE WHEN fair_key IS NULL THEN run_at ELSE ? END,
+    moves = moves + 1, history = {APPEND}
 WHERE seq IN (
-    SELECT seq FROM windlass_jobs INDEXED BY windlass_jobs_claim
-    WHERE status = 'queued' AND queue = ? AND priority = ? AND run_at <= ? ORDER BY run_at, id LIMIT ?
+    SELECT seq FROM (
+        SELECT seq, created_at FROM windlass_jobs INDEXED BY windlass_jobs_claim
+        WHERE status = 'queued' AND queue = ? AND priority = ? AND run_at <= ? ORDER BY run_at, id LIMIT ?
+    ) WHERE created_at <= ? LIMIT ?
 )
 """  # noqa: S608  # APPEND is a constant
 # From one queue that has something to the next by the index.
@@ -106,8 +110,9 @@ def age(db: sqlite3.Connection, sql: Callable[[str], str], before: int, to: int,
         level = db.execute(sql(LEVEL), (queue, to)).fetchone()[0]
         while level is not None and raised < n:
             line = line_end(Happened.AGED, Status.QUEUED, note=f"priority {level} to {to}")
-            told = (to, now, now, now, line, queue, level, before, n - raised)
-            raised += db.execute(sql(AGE), told).rowcount
+            left = n - raised
+            told = (to, now, standing(db, sql, queue, to, now), now, line)
+            raised += db.execute(sql(AGE), (*told, queue, level, before, left + _PASSED_OVER, before, left)).rowcount
             level = db.execute(sql(LEVEL), (queue, level)).fetchone()[0]
     return raised
 

@@ -9,7 +9,7 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.sqlite import flows, rates
 from windlass.stores.sqlite.records import APPEND, line_end
-from windlass.stores.sqlite.turns import FLOOR_OF
+from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE
 
 if TYPE_CHECKING:
     import sqlite3
@@ -85,7 +85,7 @@ CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked
 UNBLOCK = f"""
 UPDATE windlass_jobs SET status = 'queued',
     blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
-    updated_at = ?, floor = {FLOOR_OF}, moves = moves + 1, history = {APPEND}
+    updated_at = ?, floor = {FLOOR_AS_BEFORE}, moves = moves + 1, history = {APPEND}
 WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
 
