@@ -87,32 +87,16 @@ local function rooms(groups)
   return depths
 end
 
--- The millisecond in which a fair job comes after the last that waits there and takes no part in turns.
-local function after_plain(turns, id)
-  local key = turns .. SEP
-  while true do
-    local last = redis.call('ZREVRANGE', key, 0, 0)[1]
-    local job = last and job_of(last)
-    if not last then
-      return 0
-    elseif job and job[STATUS] == 'q' and turns_of(job) == turns then
-      return job[RUN_AT] + (last < id and 0 or 1)
-    end
-    redis.call('ZREM', key, last)
-  end
-end
-
 -- The millisecond to stand at: beside the first of all fair jobs that wait, but behind the last of the same key, and
 -- behind all that take no part.
-local function turn_at(id, job, fair)
+local function turn_at(job, fair)
   local turns = turns_of(job)
-  local first = redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2]
-  if not first then
+  if redis.call('EXISTS', turns) == 0 then
     redis.call('DEL', turns .. SEP)
     return now
   end
   local last = redis.call('ZREVRANGE', turns .. SEP .. fair, 0, 0, 'WITHSCORES')[2]
-  return math.max(tonumber(first), last and tonumber(last) + 1 or 0, after_plain(turns, id))
+  return math.max(next_turn(turns), last and tonumber(last) + 1 or 0)
 end
 
 local function write(draft)
@@ -124,7 +108,7 @@ local function write(draft)
   jobs[id] = job
   local fair = job[MORE] ~= '' and select(2, more_of(job)) or ''
   if fair ~= '' and group.status == 'q' then
-    job[RUN_AT] = digits[turn_at(id, job, fair)]
+    job[RUN_AT] = digits[turn_at(job, fair)]
   end
   enter(id, job, group.status)
   if draft.listed then
