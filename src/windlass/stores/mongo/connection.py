@@ -133,8 +133,12 @@ class Link:
         self.written = 0
         """jobs changed here since somebody last asked"""
         self._open: dict[str, float] = {}
-        self.fair: set[str] = set()
-        """queues where jobs have taken turns: there those that take no part are told from them"""
+        self.fair: dict[str, datetime] = {}
+        """queues where jobs take turns, and since when: there those that take no part are told from them"""
+        self.aged_to = ""
+        """behind which queue the next look for what has stood long begins"""
+        self.told_apart: set[str] = set()
+        """of these: where also those were told from them that somebody queued who had not heard of it"""
         self.held: dict[str, Doc] = {}
         """jobs as they were claimed here, so that their end can be written without reading them: only hints"""
         self.swept: dict[str, str] = {}

@@ -16,6 +16,7 @@ from windlass.core.status import LIVE, Status
 from windlass.stores.mongo.notices import CHANGED, claimable
 from windlass.stores.mongo.records import change, latest, line
 from windlass.stores.mongo.schema import SPOILED
+from windlass.stores.mongo.turns import without_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 _LIVE = sorted(status.value for status in LIVE)
-_FIELDS = dict.fromkeys(("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at", "queue"), 1)
+_FIELDS = dict.fromkeys(
+    ("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at", "queue", "fair_key"), 1
+)
 _MORE = 20  # how many jobs a look reads beyond one for each that is asked about
 
 
@@ -91,13 +94,14 @@ def _found(docs: Sequence[Doc]) -> Doc:
 
 
 async def _go_on(link: Link, docs: Sequence[Doc]) -> int:
-    alike: dict[int, list[Doc]] = defaultdict(list)
+    plain = await without_part(link, docs)
+    alike: dict[tuple[int, bool], list[Doc]] = defaultdict(list)
     for doc in docs:
-        alike[doc["moves"]].append(doc)
+        alike[doc["moves"], doc["_id"] in plain].append(doc)
     done = 0
-    for some in alike.values():
+    for (_, apart), some in alike.items():
         at = latest(await link.now(), some)
-        values = {"blocked_by": None, "run_at": at, "queued_at": at}
+        values = {"blocked_by": None, "run_at": at, "queued_at": at, **({"fair_key": ""} if apart else {})}
         notices = claimable(doc["queue"] for doc in some)
         update = change(line(at, Happened.UNBLOCKED, Status.QUEUED), values, wake=link.news(notices))
         done += await link.update_many(_found(some), update)

@@ -24,7 +24,7 @@ from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
 from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
 from windlass.stores.mongo.schema import LATER
-from windlass.stores.mongo.turns import Turns, due_at, taken
+from windlass.stores.mongo.turns import Turns, due_at, taken, tell_apart
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection
@@ -43,6 +43,7 @@ _HOLDER = (
     "moves",
     "blocked_by",
     "queue",
+    "fair_key",
 )
 _GATE = duration(10_000)
 
@@ -88,6 +89,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
     async with filling(link, drafts) as limits:
         depths = {queue: [most, await _depth(link, queue, most)] for queue, most in limits.items()}
         at_once = [draft for draft in first_of_each(drafts) if draft.options.queue not in depths]
+        await tell_apart(link, fair_queues(drafts), now)
         turns = await taken(link, drafts, now)
         parts = await in_parts(at_once, lambda some: _insert_many(link, some, now, extra, turns))
         made = {job_id for part in parts for job_id in part}
@@ -143,23 +145,29 @@ def fair_queues(drafts: Sequence[Draft]) -> set[str]:
 
 async def open_queues(link: Link, names: set[str], fair: set[str]) -> dict[str, int]:
     """Make sure that these queues are known, and those where jobs take turns; returns the largest depths there are."""
-    if link.are_open(names) and fair <= link.fair:
+    if link.are_open(names) and fair <= link.fair.keys():
         return {}
     queues = link.collection("queues")
     rows = await queues.find({"_id": {"$in": sorted(names)}}).to_list()
-    link.fair |= {row["_id"] for row in rows if "fair" in row}
-    for name in sorted(names - {row["_id"] for row in rows} | fair - link.fair):
-        await queues.update_one({"_id": name}, opening(fair=name in fair), upsert=True)
-    link.fair |= fair
+    link.fair |= fair_since(rows)
+    since, new = await link.now(), fair - link.fair.keys()
+    for name in sorted(names - {row["_id"] for row in rows} | new):
+        await queues.update_one({"_id": name}, opening(since if name in new else None), upsert=True)
+    link.fair |= dict.fromkeys(new, since)
     limits = limits_of(rows)
     link.saw_open(names - set(limits))
     return limits
 
 
-def opening(*, fair: bool) -> Doc:
-    """The update that makes a queue known, and that jobs take turns there."""
+def opening(fair: datetime | None) -> Doc:
+    """The update that makes a queue known, and since when jobs take turns there."""
     known: Doc = {"$setOnInsert": {"known": True}}
-    return {**known, "$set": {"fair": True}} if fair else known
+    return {**known, "$max": {"fair": fair}} if fair is not None else known
+
+
+def fair_since(rows: Sequence[Doc]) -> dict[str, datetime]:
+    """Since when jobs take turns in these queues, where they do."""
+    return {row["_id"]: row["fair"] for row in rows if "fair" in row}
 
 
 def limits_of(rows: Sequence[Doc]) -> dict[str, int]:
@@ -298,7 +306,7 @@ def deciding(
     if key is not None and holder is not None:
         if draft.options.on_conflict != "replace" or STATUSES[holder["status"]] not in WAITING:
             return Duplicate(holder["_id"], key)
-        replaced: int = yield _replacing(draft, holder, now)
+        replaced: int = yield _replacing(draft, holder, now, fair)
         return Replaced(holder["_id"]) if replaced else None
     depth = depths.get(draft.options.queue)
     if depth is not None:
@@ -310,7 +318,7 @@ def deciding(
     return Created(draft.id)
 
 
-def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
+def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) -> Update:
     found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
     if holder.get("blocked_by", "").startswith("flow:"):
         # One that awaits others goes on waiting.
@@ -330,6 +338,8 @@ def _replacing(draft: Draft, holder: Doc, now: datetime) -> Update:
         "blocked_by": None,
         "called": None,
     }
+    if "fair_key" not in holder and holder["queue"] in fair:
+        values["fair_key"] = ""
     return Update(found, change(told, values), news_of([(to.value, holder["queue"])]))
 
 

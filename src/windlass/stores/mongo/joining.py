@@ -27,6 +27,7 @@ from windlass.stores.mongo.inserting import (
     deciding,
     documents,
     fair_queues,
+    fair_since,
     filling,
     first_of_each,
     insert,
@@ -76,8 +77,8 @@ class InsertMany:
 class OpenQueue:
     """Let a queue be known, outside of the transaction: that does no harm if it is rolled back."""
 
-    def __init__(self, name: str, *, fair: bool) -> None:
-        self.name, self.update = name, opening(fair=fair)
+    def __init__(self, name: str, fair: datetime | None) -> None:
+        self.name, self.update = name, opening(fair)
 
 
 Asked: TypeAlias = Question | Count | Aggregate | InsertMany | OpenQueue
@@ -220,10 +221,11 @@ async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -
 def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, list[Inserted]]:
     names = {draft.options.queue for draft in drafts}
     rows: list[Doc] = yield Find("queues", {"_id": {"$in": sorted(names)}})
-    asked, fair = fair_queues(drafts), {row["_id"] for row in rows if "fair" in row}
-    for name in sorted(names - {row["_id"] for row in rows} | asked - fair):
-        yield OpenQueue(name, fair=name in asked)
-    fair |= asked
+    fair = fair_since(rows)
+    new = fair_queues(drafts) - fair.keys()
+    for name in sorted(names - {row["_id"] for row in rows} | new):
+        yield OpenQueue(name, now if name in new else None)
+    fair |= dict.fromkeys(new, now)
     depths: Depths = {}
     for queue, most in limits_of(rows).items():
         waiting = 0
@@ -243,7 +245,7 @@ def _joining(drafts: Sequence[Draft], now: datetime) -> Generator[Asked, Any, li
         standing: list[Doc] = []
         for stages in looks(line, some):
             standing += yield Aggregate(stages)
-        turns |= places(some, standing, now)
+        turns |= places(some, standing, now, fair[line[0]])
     docs = documents([draft for draft in plain if draft.id not in known], now, None, turns, fair)
     if docs:
         yield InsertMany(docs)

@@ -11,6 +11,7 @@ from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.mongo.notices import CANCEL, CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, change, latest, line
+from windlass.stores.mongo.turns import without_part
 from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _FIELDS = dict.fromkeys(
         "unique_running",
         "cancel_requested_at",
         "rate_key",
+        "fair_key",
         "next_id",
     ),
     1,
@@ -117,6 +119,8 @@ async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | 
     if not timed and not found.finished:
         return Answer(Operated.REFUSED, found)
     values: Doc = {"run_at": now, "queued_at": now}
+    if await without_part(link, [doc]):
+        values["fair_key"] = ""
     if not timed:
         key = doc.get("unique_queued")
         values |= {**_AFRESH, "attempts": 0, "crashes": 0, "charged": None, "unique_key": key}

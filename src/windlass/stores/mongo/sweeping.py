@@ -19,6 +19,7 @@ from windlass.stores.mongo.connection import BY_ID
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
+from windlass.stores.mongo.turns import without_part
 from windlass.stores.mongo.unblocking import free_left_over, has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
@@ -34,12 +35,13 @@ async def promote(link: Link, n: int) -> Promoted:
     now = await link.now()
     rows = await (await link.jobs.aggregate(_due(link, now, n), batchSize=10_000)).to_list()
     due = [row for row in rows if "moves" in row]
-    alike: dict[int, list[Doc]] = defaultdict(list)
+    plain = await without_part(link, due)
+    alike: dict[tuple[int, bool], list[Doc]] = defaultdict(list)
     for doc in due:
-        alike[doc["moves"]].append(doc)
+        alike[doc["moves"], doc["_id"] in plain].append(doc)
     promoted = 0
-    for moves, some in alike.items():
-        promoted += await _queue(link, moves, some, now)
+    for (moves, apart), some in alike.items():
+        promoted += await _queue(link, moves, some, now, {"fair_key": ""} if apart else {})
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
     keys = [row["rate"] for row in rows if "rate" in row]
@@ -64,7 +66,7 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
         {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
         {"$sort": {"run_at": 1}},
         {"$limit": n},
-        {"$project": {"moves": 1, "updated_at": 1, "queue": 1}},
+        {"$project": {"moves": 1, "updated_at": 1, "queue": 1, "fair_key": 1}},
         {"$unionWith": {"coll": link.name("jobs"), "pipeline": later}},
         {"$unionWith": {"coll": link.name("rates"), "pipeline": rates.due_lines(now, _MOST_DUE)}},
         *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": _lines(link, kind)}} for kind in _due_lines(link)],
@@ -105,21 +107,23 @@ def _remember(link: Link, lines: list[str]) -> None:
             link.flows_rest_until = time.monotonic() + _REST
 
 
-async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime) -> int:
+async def _queue(link: Link, moves: int, docs: list[Doc], now: datetime, values: Doc) -> int:
     at = latest(now, docs)
     found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": {"$in": _TIMED}, "moves": moves}
     notices = claimable(doc["queue"] for doc in docs)
-    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at}, wake=link.news(notices))
+    update = change(line(at, Happened.PROMOTED, Status.QUEUED), {"queued_at": at, **values}, wake=link.news(notices))
     done = await link.update_many(found, update)
     link.tell(notices)
     return done
 
 
+_PASSED_OVER = 1000  # how many that took their turn beside those who stood there, and have not stood there themselves
+
+
 async def age(link: Link, after: timedelta, to: int, n: int) -> int:
     """Raise what has stood so long. One look goes from each later priority of a queue to the next, by the index."""
     before = await link.now() - whole(after)
-    old: Doc = {"status": "queued", "priority": {"$gt": to}, "run_at": {"$lte": before}}
-    docs = await link.jobs.find(old, {"priority": 1, "updated_at": 1}).hint("ready").limit(n).to_list()
+    docs = await _stood(link, {"status": "queued", "priority": {"$gt": to}, "run_at": {"$lte": before}}, before, n)
     alike: dict[int, list[Doc]] = defaultdict(list)
     for doc in docs:
         alike[doc["priority"]].append(doc)
@@ -130,6 +134,22 @@ async def age(link: Link, after: timedelta, to: int, n: int) -> int:
     raised = (await link.surely(lambda: link.jobs.bulk_write(writes, ordered=False))).modified_count
     link.written += raised
     return raised
+
+
+async def _stood(link: Link, old: Doc, before: datetime, n: int) -> list[Doc]:
+    """The first of these that were there before. The next call goes on behind a queue where too many were not."""
+    if link.aged_to:
+        old = {**old, "queue": {"$gt": link.aged_to}}
+    look = link.jobs.find(old, dict.fromkeys(("queue", "priority", "updated_at", "created_at"), 1)).hint("ready")
+    docs = await look.limit(n).to_list()
+    link.aged_to, whole_page = "", len(docs) == n
+    stood = [doc for doc in docs if doc["created_at"] <= before]
+    if whole_page and len(stood) < n:
+        more = await look.clone().skip(n).limit(_PASSED_OVER).to_list()
+        stood += [doc for doc in more if doc["created_at"] <= before]
+        if len(stood) < n and len(more) == _PASSED_OVER:
+            link.aged_to = more[-1]["queue"]
+    return stood[:n]
 
 
 def _raised(level: int, to: int, docs: list[Doc], now: datetime) -> UpdateMany:

@@ -6,12 +6,13 @@ Whoever inserts at the same moment may take the same turn: such jobs stand besid
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from windlass.stores.mongo.records import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
@@ -21,7 +22,7 @@ Line: TypeAlias = tuple[str, int]
 """a queue and a priority"""
 Turns: TypeAlias = "Mapping[str, datetime]"
 """of each job that takes one, by its id"""
-_AT_ONCE, _AFTER = timedelta(0), timedelta(milliseconds=1)
+_AFTER = timedelta(milliseconds=1)
 
 
 def due_at(options: Options, now: datetime) -> datetime:
@@ -44,7 +45,7 @@ def fair_lines(drafts: Sequence[Draft], now: datetime) -> dict[Line, list[Draft]
 
 
 def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc], list[Doc]]:
-    """Stages for the last of each of these keys in a line, for the first of any, and for the first without one.
+    """Stages for the last of each of these keys in a line, for the first of any, and for the last without one.
 
     Looks and not one with a union, which a transaction does not allow.
     """
@@ -64,27 +65,26 @@ def looks(line: Line, drafts: Sequence[Draft]) -> tuple[list[Doc], list[Doc], li
     ]
     plain: list[Doc] = [
         {"$match": {**standing, "fair_key": ""}},
-        {"$sort": {"run_at": 1}},
+        {"$sort": {"run_at": -1}},
         {"$limit": 1},
-        {"$project": {"_id": 0, "run_at": 1, "plain": "$_id"}},
+        {"$project": {"_id": 0, "plain": "$run_at"}},
     ]
     return last, first, plain
 
 
-def places(drafts: Sequence[Draft], rows: Sequence[Doc], now: datetime) -> dict[str, datetime]:
+def places(drafts: Sequence[Draft], rows: Sequence[Doc], now: datetime, since: datetime) -> dict[str, datetime]:
     """Where these stand, one after the other: beside the first that waits, but behind the last of the same key.
 
-    And behind the first that takes no part: those that come later would be before it for ever.
+    And behind all that take no part: those that come later would be before them for ever. What was queued before jobs
+    took turns there, which they have done `since`, is not told from the others.
     """
     last: dict[str, datetime] = {row["_id"]: row["run_at"] for row in rows if "_id" in row}
     first: datetime = next((row["run_at"] for row in rows if row.keys() == {"run_at"}), now)
-    plain = next((row for row in rows if "plain" in row), None)
+    first = max(first, since, *[row["plain"] + _AFTER for row in rows if "plain" in row])
     turns: dict[str, datetime] = {}
     for draft in drafts:
-        key, at = str(draft.fair_key), first
-        if plain is not None:
-            at = max(at, plain["run_at"] + (_AFTER if draft.id < plain["plain"] else _AT_ONCE))
-        turns[draft.id] = last[key] = max(at, last[key] + _AFTER) if key in last else at
+        key = str(draft.fair_key)
+        turns[draft.id] = last[key] = max(first, last[key] + _AFTER) if key in last else first
     return turns
 
 
@@ -93,5 +93,30 @@ async def taken(link: Link, drafts: Sequence[Draft], now: datetime) -> Turns:
     turns: dict[str, datetime] = {}
     for line, some in fair_lines(drafts, now).items():
         rows = [row for stages in looks(line, some) for row in await (await link.jobs.aggregate(stages)).to_list()]
-        turns |= places(some, rows, now)
+        turns |= places(some, rows, now, link.fair[line[0]])
     return turns
+
+
+_UNHEARD = timedelta(seconds=2)  # how long others who looked at a queue may not know that jobs take turns there
+_LATEST = timedelta(seconds=10)  # when the last that they queued in that time has been written, too
+
+
+async def tell_apart(link: Link, queues: Collection[str], now: datetime) -> None:
+    """Tell also those from fair jobs that somebody queued just after these queues had become theirs, unknowing."""
+    for name in sorted(set(queues) - link.told_apart):
+        since = link.fair[name]
+        window: Doc = {"$gte": since - _UNHEARD, "$lte": since + _UNHEARD}
+        unknown: Doc = {"status": "queued", "queue": name, "run_at": window, "fair_key": {"$exists": False}}
+        await link.surely(partial(link.jobs.update_many, unknown, {"$set": {"fair_key": ""}}, hint="ready"))
+        if now > since + _LATEST:
+            link.told_apart.add(name)
+
+
+async def without_part(link: Link, docs: Iterable[Doc]) -> set[str]:
+    """Which of these, about to be queued at a new place, are to be told from others that take turns there."""
+    plain = {doc["_id"]: doc["queue"] for doc in docs if "fair_key" not in doc}
+    if not plain:
+        return set()
+    fair: Doc = {"_id": {"$in": sorted(set(plain.values()))}, "fair": {"$exists": True}}
+    names = {row["_id"] for row in await link.collection("queues").find(fair, {"_id": 1}).to_list()}
+    return {job_id for job_id, queue in plain.items() if queue in names}
