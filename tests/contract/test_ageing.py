@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.contract.invariants import check
-from tests.contract.steps import HOUR, get, last_entry, passed, put, start, told
+from tests.contract.steps import BEHIND, HOUR, get, last_entry, passed, put, start, told
 from tests.support.drafts import draft, want
+from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.contract import Store
@@ -17,6 +21,10 @@ async def aged(store: Store, *drafts_of: int) -> list[str]:
     ids = await put(store, *[draft(priority=priority) for priority in drafts_of])
     await passed(store, (await get(store, ids[-1])).run_at)
     return ids
+
+
+def fair(user: str, **options: Any) -> Draft:
+    return draft(priority=200, fair_by="user_id", user_id=user, **options)
 
 
 async def test_what_has_waited_long_is_raised(store: Store) -> None:
@@ -60,4 +68,25 @@ async def test_only_queued_jobs_are_raised_in_every_queue(store: Store) -> None:
     await passed(store, (await get(store, queued[-1])).run_at)
     assert await store.jobs.age(AT_ONCE, 50, 100) == 2
     assert [(await get(store, id_)).priority for id_ in (running.id, scheduled, *queued)] == [200, 200, 50, 50]
+    await check(store)
+
+
+async def test_who_took_an_old_place_has_not_stood_there_for_long(store: Store) -> None:
+    short = timedelta(milliseconds=200)
+    for queue in "abcdefgh":
+        [old] = await put(store, fair("a", queue=queue))
+        place = (await get(store, old)).run_at
+        await passed(store, place + short + BEHIND)
+        [new] = await put(store, fair("b", queue=queue))
+        newcomer = await get(store, new)
+        assert newcomer.run_at == place
+        await store.jobs.age(short, 50, 100)
+        if newcomer.created_at > await store.now() + BEHIND - short:
+            break  # it was quick enough for a newcomer that is still new
+    else:
+        pytest.fail("it takes too long to ask")
+    assert [(await get(store, id_)).priority for id_ in (old, new)] == [50, 200]
+    assert await told(store, new) == [Happened.ENQUEUED]
+    await passed(store, newcomer.created_at + BEHIND)
+    assert await store.jobs.age(AT_ONCE, 50, 100) == 1
     await check(store)

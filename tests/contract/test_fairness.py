@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from tests.contract.places import Place
-from tests.contract.steps import HOUR, cancel, get, put, told
-from tests.support.drafts import draft, want
+from tests.contract.steps import HOUR, RELEASED, cancel, expired, get, passed, put, settle, start, status, take, told
+from tests.support.drafts import INSTANT, draft, want
+from tests.support.until import until
 from windlass.core.draft import Draft
 from windlass.core.errors import TransactionRefused
 from windlass.core.history import Happened
+from windlass.core.job import Job
+from windlass.core.status import Status
 from windlass.stores.contract import Store
 
 
@@ -117,3 +120,97 @@ async def test_a_flood_of_fair_ones_ends_for_one_that_takes_no_part(store: Store
         ran += [job.id for job in await store.jobs.claim(want(2))]
     assert plain in ran
     assert ran.index(plain) < 6
+
+
+async def newcomers_behind(store: Store, fair: Job, plain: str) -> None:
+    """Those who come now stand behind both: one that came back to its old place, and one that takes no part."""
+    await put(store, *[of(f"u{n}") for n in range(5)])
+    await put(store, *[of(f"v{n}") for n in range(5)])
+    assert [job.id for job in await store.jobs.claim(want(2))] == [fair.id, plain]
+    assert (await get(store, fair.id)).run_at == fair.run_at
+    assert (await get(store, plain)).fair_key is None
+
+
+async def test_one_that_was_handed_back_to_its_old_place_lets_nobody_overtake_who_waits(store: Store) -> None:
+    fair = await start(store, of("a"))
+    await passed(store, fair.run_at)
+    [plain] = await put(store)
+    await settle(store, fair, RELEASED)
+    await newcomers_behind(store, fair, plain)
+
+
+async def test_one_that_was_rescued_to_its_old_place_lets_nobody_overtake_who_waits(store: Store) -> None:
+    fair = await expired(store, of("a"))
+    [plain] = await put(store)
+    await until(lambda: store.jobs.rescue(10), "the rescue")
+    await newcomers_behind(store, fair, plain)
+
+
+async def test_of_several_that_came_back_the_last_to_go_still_lets_nobody_overtake(store: Store) -> None:
+    first, second = await start(store, of("a")), await start(store, of("b"))
+    await passed(store, second.run_at)
+    [plain] = await put(store)
+    await settle(store, first, RELEASED)
+    await settle(store, second, RELEASED)
+    assert (await take(store, want(1))).id == first.id
+    await newcomers_behind(store, second, plain)
+
+
+async def test_one_that_came_back_costs_the_others_no_turn(store: Store) -> None:
+    ids = await put(store, *[of("a") for _ in range(20)])
+    [first] = await store.jobs.claim(want(1))
+    await passed(store, (await get(store, ids[-1])).run_at)
+    await settle(store, first, RELEASED)
+    await put(store, of("b"), of("c"))
+    assert set(await order(store, 6)) == set("abc")
+
+
+async def test_one_that_was_due_later_and_takes_no_part_is_not_overtaken_either(store: Store) -> None:
+    [plain] = await put(store, draft(delay=100 * INSTANT))
+    fair = await start(store, of("a"))
+    await passed(store, max(fair.run_at, (await get(store, plain)).run_at))
+    assert (await store.jobs.promote(10)).promoted == 1
+    await settle(store, fair, RELEASED)
+    claimed: list[str] = []
+    for n in range(5):
+        await put(store, of(f"u{n}"), of(f"v{n}"))
+        claimed += [job.id for job in await store.jobs.claim(want(2))]
+    assert plain in claimed[:2]
+
+
+async def test_one_that_was_put_by_somebody_who_had_not_heard_of_turns_is_not_overtaken(
+    store: Store, other: Store
+) -> None:
+    await start(other, draft())
+    fair = await start(store, of("a"))
+    await passed(store, fair.run_at)
+    [plain] = await put(other)
+    await settle(store, fair, RELEASED)
+    await newcomers_behind(store, fair, plain)
+
+
+async def flooded(store: Store, waiting: str, types: set[str]) -> list[str]:
+    """What is claimed of these types while new fair jobs keep coming, until the one that waits."""
+    ran: list[str] = []
+    while waiting not in ran and len(ran) < 40:
+        await put(store, of(f"new{len(ran)}"), of(f"other{len(ran)}"))
+        ran += [job.id for job in await store.jobs.claim(want(2, types=types))]
+    return ran
+
+
+async def test_a_flood_of_fair_ones_ends_for_one_behind_another_that_nobody_takes(store: Store) -> None:
+    await put(store, of("a"), of("b"))
+    [retired] = await put(store, draft("retired"))
+    await passed(store, (await get(store, retired)).run_at + 3 * INSTANT)
+    [plain] = await put(store)
+    assert len(await flooded(store, plain, {"noop"})) <= 6
+    assert await status(store, retired) is Status.QUEUED
+
+
+async def test_a_flood_of_fair_ones_ends_for_one_before_many_that_went_another_way(store: Store) -> None:
+    [first, _] = await put(store, of("a"), of("b"))
+    await passed(store, (await get(store, first)).run_at)
+    [slow] = await put(store, draft("slow"))
+    await put(store, *[draft("quick") for _ in range(300)])
+    assert len(await store.jobs.claim(want(300, types={"quick"}))) == 300
+    assert len(await flooded(store, slow, {"noop", "slow"})) <= 6

@@ -240,7 +240,8 @@ class Jobs(Protocol):
 
         A queued draft with a `fair_key` takes its turn: its `run_at` is that of the first queued job with a fair key of
         its queue and priority, or now, but at least a millisecond after the last queued one of its own key there. It
-        never comes before a job without a fair key that was waiting there already.
+        never comes before a job without a fair key that was waiting there already, of whatever type; and a fair job
+        that comes back to its old place leaves those that come later where they would have stood without it.
         """
         ...
 
@@ -309,7 +310,11 @@ class Jobs(Protocol):
         ...
 
     async def age(self, after: timedelta, to: int, n: int) -> int:
-        """Raise at most `n` queued jobs of a later priority, that have stood since their `run_at` so long, to `to`."""
+        """Raise at most `n` queued jobs of a later priority to `to`, that were due, and there, so long ago.
+
+        What counts is the later of `run_at` and `created_at`: who took a turn beside those who have stood there for
+        long has not stood there itself. One call passes over no more than a thousand such newcomers of a queue.
+        """
         ...
 
     async def rescue(self, n: int) -> list[Rescued]:

@@ -18,7 +18,7 @@ from tests.support.drafts import draft, want
 from tests.support.until import until
 from windlass.core.errors import ValueRefused
 from windlass.core.job import Job
-from windlass.core.outcome import Released, Succeeded
+from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import ANYTHING, About, Lease, Notice
@@ -241,15 +241,6 @@ async def test_a_value_that_cannot_be_kept_is_refused_and_the_job_stays_as_it_wa
         await file.jobs.apply([decide(job, Succeeded(result))])
     assert await get(file, job.id) == job
     assert await settle(file, job) == "applied"
-
-
-async def test_a_fair_job_that_came_back_to_its_old_place_lets_nobody_overtake_who_waits(file: SqliteStore) -> None:
-    fair = await start(file, draft(fair_by="user_id", user_id="a"))
-    [plain] = await put(file)
-    await settle(file, fair, Released("stopped"))
-    await put(file, *[draft(fair_by="user_id", user_id=f"u{n}") for n in range(5)])
-    claimed = [job.id for job in await file.jobs.claim(want(2))]
-    assert claimed == [fair.id, plain]
 
 
 def told(seen: Told, *news: News) -> Told:
