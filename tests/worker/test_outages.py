@@ -248,10 +248,10 @@ async def test_a_worker_whose_leases_cannot_be_extended_still_shows_that_it_live
     async with working(troubled, lease=6.0, heartbeat=0.2):
         await stay.enqueue()
         await begun.wait()
-        [first] = await refusing.workers.list()
+        [first] = await troubled.store.workers.list()
 
         async def seen_again() -> bool:
-            [now] = await refusing.workers.list()
+            [now] = await troubled.store.workers.list()
             assert first.beat_at is not None
             assert now.beat_at is not None
             return now.running == 1 and now.beat_at > first.beat_at + ms(1500)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from windlass.core.outcome import Outcome, Released, Succeeded
 from windlass.stores.contract import Want
 from windlass.worker.completing import Completion
 from windlass.worker.execution import execute
+from windlass.worker.runners import process
 from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.slots import Running
 
@@ -104,8 +108,8 @@ async def test_a_process_is_out_of_reach_of_the_terminal(app: Windlass) -> None:
     assert its_group != os.getpgrp()
 
 
-async def test_a_child_that_does_not_read_holds_up_nobody(app: Windlass, tmp_path: Path) -> None:
-    """As one that hangs while it imports: its order is larger than the pipe holds."""
+async def test_a_child_that_does_not_read_holds_up_nobody(app: Windlass) -> None:
+    """Its order is larger than the pipe holds."""
     tell = in_mode(app, slow.measure, "process")
     slowest = 0.0
 
@@ -121,10 +125,46 @@ async def test_a_child_that_does_not_read_holds_up_nobody(app: Windlass, tmp_pat
         return "done"
 
     async with working(app):
-        handle = await tell.enqueue("x" * 250_000)
-        other = await beside.enqueue()
-        assert await other.result(10) == "done"
+        assert await (await tell.enqueue("x")).result(30) == 1
+        [child] = [psutil.Process(one.pid) for one in multiprocessing.active_children()]
+        child.suspend()
+        at_last = threading.Timer(5, child.resume)  # for a loop that stands still
+        at_last.start()
         watching = asyncio.create_task(watch())
+        handle = await tell.enqueue("x" * 250_000)
+        await until_status(handle, Status.PROCESSING)
+        assert await (await beside.enqueue()).result(10) == "done"
+        at_last.cancel()
+        child.resume()
         assert await handle.result(40) == 250_000
         watching.cancel()
     assert slowest < 1.0
+
+
+async def test_a_process_that_died_unheard_after_its_lease_was_over_is_nobodys_fault(
+    app: Windlass, tmp_path: Path
+) -> None:
+    """It ends itself then, and says so only where its worker can hear it."""
+    parent = in_mode(app, handlers.parent, "process")
+    runner = ProcessRunner(lambda _: None, margin=0.5)
+    running = Running(await claimed(app, parent, str(tmp_path / "pids")), parent.declaration, time.monotonic() + 60)
+    going = asyncio.create_task(outcome_of(app, runner, running))
+    [number, *_] = await pids(tmp_path / "pids")
+    running.valid_until = time.monotonic() + 0.4
+    os.kill(number, signal.SIGKILL)
+    assert isinstance(await going, Released)
+    await runner.close()
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_process_that_hangs_while_it_loads_its_code_is_ended(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch, timeout: int | None
+) -> None:
+    monkeypatch.setattr(process, "START_WITHIN", 0.5)
+    hang = in_mode(app, slow.measure, "process")
+    async with working(app):
+        handle = await hang.using(timeout=timeout, max_attempts=1).enqueue("x")
+        job = await until_status(handle, Status.FAILED, within=20)
+    assert job.error is not None
+    assert job.error.type == "JobTimeout"
+    assert job.error.message == "its process had not loaded tests.worker.slow after 0.5 s: it was ended"

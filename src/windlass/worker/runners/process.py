@@ -13,7 +13,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.outcome import Released
+from windlass.core.job import Error
+from windlass.core.outcome import Failed, Released
 from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
 from windlass.worker.runners.kin import Child
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from windlass.worker.slots import Running, StopReason
 
 START_WITHIN = 60.0
-"""seconds a process has to load the handler's module; a job's own timeout counts from there"""
+"""seconds a process has to load the handler's module, whatever timeout the job has, which counts from there"""
 CANCEL_GRACE = 5.0
 """seconds a handler in a process has to obey a request to cancel before it is killed"""
 
@@ -57,8 +58,8 @@ class ProcessRunner:
             self._idle.append(child)
             raise asyncio.CancelledError
         running.stopper = stop
-        starting = loop.call_later(START_WITHIN, _stop_if_not_begun, running)
         turn = _Turn(running, child, self._margin)
+        starting = loop.call_later(START_WITHIN, turn.end_if_not_begun)
         try:
             child.send(inside.order(running.declaration, running.job))
             text = await self._answer(turn, ctx)
@@ -119,9 +120,7 @@ class ProcessRunner:
             message = await messages.get()
             if message is None:
                 epitaph = await asyncio.to_thread(turn.child.epitaph)
-                if turn.fenced:
-                    raise RemoteFailure(Released("its process ended itself when its lease could not be extended"))
-                raise ProcessDied(epitaph)
+                raise turn.death(epitaph)
             if "fenced" in message:
                 turn.fenced = True
             elif "ready" in message:
@@ -147,7 +146,9 @@ class _Turn:
         self._lease = f"{running.job.id}:{running.job.lease_token}"
         self.begun = False
         self.fenced = False
-        """it ended itself because it did not hear in time that its lease goes on"""
+        """it said that it ends itself, because it did not hear in time that its lease goes on"""
+        self.hung = False
+        """it was ended because it did not come to begin"""
 
     def begin(self) -> None:
         self.begun = True
@@ -156,17 +157,29 @@ class _Turn:
         self.running.renewed = self._renewed
         self.child.send({"go": True, **self._until()})
 
+    def end_if_not_begun(self) -> None:
+        if not self.begun and self.running.reason is None:
+            self.hung = True
+            self.child.kill()
+
+    def death(self, epitaph: str) -> Exception:
+        """What it means for the job that the process has ended."""
+        if self.hung:
+            module = self.running.declaration.call.__module__
+            text = f"its process had not loaded {module} after {START_WITHIN:g} s: it was ended"
+            return RemoteFailure(Failed(Error(type="JobTimeout", message=text)))
+        # It may have ended itself without a word: who does not read, as a worker that was suspended, is not spoken to.
+        over = self.begun and time.monotonic() > self.running.valid_until - self._margin
+        if self.fenced or (over and self.running.reason is None):
+            return RemoteFailure(Released("its process ended itself when its lease could not be extended"))
+        return ProcessDied(epitaph)
+
     def _renewed(self) -> None:
         self.child.send(self._until())
 
     def _until(self) -> dict[str, Any]:
         # By the monotonic clock, which all processes of a host share: so no time is won while a message is under way.
         return {"until": self.running.valid_until - self._margin, "lease": self._lease}
-
-
-def _stop_if_not_begun(running: Running) -> None:
-    if running.deadline is None and running.job.timeout is not None:
-        running.stop("timeout")
 
 
 def _kill_if_running(running: Running, child: Child) -> None:
