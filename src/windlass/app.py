@@ -16,6 +16,7 @@ from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
+from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
@@ -23,7 +24,7 @@ from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
-from windlass.core.handler import Declaration, Handler, declare, declare_instance
+from windlass.core.handler import Declaration, Handler, declare, declare_instance, declared_by
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron
@@ -54,6 +55,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D")
 T = TypeVar("T")
+_HANDLER_WORDS = ("name", "retry", "process", "schedule", *OPTION_WORDS)
 
 
 class JobDecorator(Protocol):
@@ -74,7 +76,8 @@ class Windlass:
 
     `url` names the store; without one it is WINDLASS_URL, else a file `windlass.db` here. `namespace` prefixes every
     table, collection or key, so that several applications can share a database. Making one connects to nothing: the
-    store opens at first use, or with `async with app:`, which also closes it.
+    store opens at first use, or with `async with app:`, which also closes it. With `allow_override` a handler declared
+    under a name that is taken replaces the one before it, as tests want that declare theirs again.
     """
 
     def __init__(
@@ -85,13 +88,14 @@ class Windlass:
         retention: Retention | None = None,
         ageing: Ageing | None = None,
         store: Store | None = None,
+        allow_override: bool = False,
     ) -> None:
         self.settings = reading.load()
         self.url = url or self.settings.url
         self.namespace = reading.check_namespace(namespace or self.settings.namespace)
         self.retention = _kept(retention or Retention())
         self.ageing = ageing
-        self.registry = Registry()
+        self.registry = Registry(allow_override=allow_override)
         self.hub = Hub()
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
@@ -193,7 +197,7 @@ class Windlass:
     def add(self, handler: Handler[D, R] | type[Handler[D, R]]) -> JobFunction[[D], R]:
         """Register a class handler: an instance, or the class when it needs no arguments."""
         instance = self._instance(handler)
-        declared = dict(type(instance).declared)
+        declared = declared_by(type(instance), _HANDLER_WORDS)
         name = declared.pop("name", None) or type(instance).__name__
         schedules = _crons(declared.pop("schedule", None))
         options, policy = self._declared(declared)
@@ -211,7 +215,7 @@ class Windlass:
             ) from None
 
     def _declared(self, declared: Mapping[str, Any]) -> tuple[Options, Retry]:
-        given = read_words(declared, ("name", "retry", "process", "schedule", *OPTION_WORDS), "option of a handler")
+        given = read_words(declared, _HANDLER_WORDS, "option of a handler")
         retry = cast("int | Retry | None", given.pop("retry", None))
         policy = self.policy if retry is None else Retry.of(retry)
         options = lay_over(self.defaults, cast("Asked", {"max_attempts": policy.attempts, **given}))
@@ -227,41 +231,63 @@ class Windlass:
 
     @overload
     async def enqueue(
-        self, job: type[Handler[D, R]], payload: D, /, *, tx: object | None = None, **asked: Unpack[Asked]
+        self,
+        job: type[Handler[D, R]] | Handler[D, R],
+        payload: D,
+        /,
+        *,
+        tx: object | None = None,
+        **asked: Unpack[Asked],
     ) -> Handle[R]: ...
+    @overload
+    async def enqueue(
+        self, job: JobFunction[..., R], payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[R]: ...
+    @overload
+    async def enqueue(self, job: Bound[R], /, *, tx: object | None = None, **asked: Unpack[Asked]) -> Handle[R]: ...
     @overload
     async def enqueue(
         self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
     ) -> Handle[Any]: ...
 
     async def enqueue(
+        self, job: Named, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[Any]:
+        """Enqueue by name, with plain JSON values and no need for the handler here; or by the job itself.
+
+        That is a function declared with `job`, with its arguments by name as a dict; one bound to its arguments; or a
+        class handler that was added, its class or an instance, with its data.
+        """
+        made = make(self.client, job, payload, asked)
+        return await self.client.enqueue(made.draft, made.codec, made.tx if tx is None else tx)
+
+    @overload
+    def enqueue_sync(
         self,
-        job: str | type[Handler[Any, Any]],
-        payload: Any = None,
+        job: type[Handler[D, R]] | Handler[D, R],
+        payload: D,
         /,
         *,
         tx: object | None = None,
         **asked: Unpack[Asked],
-    ) -> Handle[Any]:
-        """Enqueue by name, with plain JSON values and no need for the handler here; or by a handler's class."""
-        name = self._name_of(job)
-        if isinstance(job, type) and name in self.registry:
-            declaration = self.registry.get(name)
-            text = declaration.codec.encode((payload,), {})
-            return await self.client.enqueue(
-                self.client.draft(declaration, text, lay_over(declaration.options, asked)),
-                declaration.codec,
-                tx,
-            )
-        draft, codec = self.client.draft_by_name(name, payload, asked)
-        return await self.client.enqueue(draft, codec, tx)
-
+    ) -> Handle[R]: ...
+    @overload
+    def enqueue_sync(
+        self, job: JobFunction[..., R], payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[R]: ...
+    @overload
+    def enqueue_sync(self, job: Bound[R], /, *, tx: object | None = None, **asked: Unpack[Asked]) -> Handle[R]: ...
+    @overload
     def enqueue_sync(
         self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[Any]: ...
+
+    def enqueue_sync(
+        self, job: Named, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
     ) -> Handle[Any]:
         """The same from code without an event loop."""
-        draft, codec = self.client.draft_by_name(job, payload, asked)
-        return self.client.enqueue_sync(draft, codec, tx)
+        made = make(self.client, job, payload, asked)
+        return self.client.enqueue_sync(made.draft, made.codec, made.tx if tx is None else tx)
 
     async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
         """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order."""
@@ -327,9 +353,6 @@ class Windlass:
     def _draft(self, bound: Bound[Any]) -> Any:
         declaration = self.registry.get(bound.type)
         return self.client.draft(declaration, bound.payload_json, bound.options), declaration.codec
-
-    def _name_of(self, job: str | type[Handler[Any, Any]]) -> str:
-        return job if isinstance(job, str) else str(job.declared.get("name") or job.__name__)
 
     def _blocking(self) -> Door:
         with self._opening:

@@ -88,8 +88,24 @@ class Simple(Handler[str, None]):
     def perform(self, data: str) -> None: ...
 
 
+class Seeds(Handler[Shift, str]):
+    name = "seeds"
+    max_attempts = 3
+
+    async def perform(self, shift: Shift, job: Ctx) -> str:
+        return f"{shift.worker} {job.attempt}"
+
+
 async def calls() -> None:
     assert_type(await plain.enqueue(42), Handle[str])
+    assert_type(await app.enqueue(plain, {"order_id": 42}, queue="vip"), Handle[str])
+    assert_type(await app.enqueue(plain.bind(42)), Handle[str])
+    assert_type(await app.enqueue(Seeds, Shift("Ada")), Handle[str])
+    assert_type(await app.enqueue(Seeds(), Shift("Ada")), Handle[str])
+    assert_type(app.enqueue_sync(plain, {"order_id": 42}), Handle[str])
+    assert_type(await app.jobs.cancel("id"), bool)
+    assert_type(await app.jobs.cancel("id", await plain.enqueue(42)), list[bool])
+    await app.schedules.put("plain", optional, cron("0 8 * * *"))
     assert_type(await plain.enqueue(order_id=42, copy_to="x"), Handle[str])
     assert_type(await with_ctx.enqueue(42, copy_to=None), Handle[str])
     assert_type(await (await with_ctx.enqueue(42)).result(timeout=3), str)

@@ -67,9 +67,12 @@ def test_right_calls_are_accepted(check: Callable[[Path], dict[int, str]]) -> No
     assert check(RIGHT) == {}
 
 
-def test_wrong_calls_are_reported_and_nothing_else(check: Callable[[Path], dict[int, str]]) -> None:
+def test_wrong_calls_are_reported_and_nothing_else(
+    check: Callable[[Path], dict[int, str]], request: pytest.FixtureRequest
+) -> None:
     lines = WRONG.read_text(encoding="utf-8").splitlines()
-    marked = {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}
+    marks = ("# wrong", f"# wrong for {request.node.callspec.params['check']}")
+    marked = {number for number, line in enumerate(lines, 1) if line.endswith(marks)}
     found = check(WRONG)
     assert len(marked) > 30
     assert {n: lines[n - 1] for n in marked - found.keys()} == {}, "not reported"

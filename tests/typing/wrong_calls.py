@@ -27,7 +27,13 @@ class Remind(Handler[int, str]):
 
 
 class Needs(Handler[int, str]):
-    def perform(self, data: str) -> str:  # wrong
+    # Where a context may follow the data, pyright looks at the result only.
+    def perform(self, data: str) -> str:  # wrong for mypy
+        return data
+
+
+class Gives(Handler[int, str]):
+    def perform(self, data: int) -> int:  # wrong
         return data
 
 
@@ -67,6 +73,8 @@ async def calls(ctx: Ctx) -> None:
     handle: Handle[int] = await plain.enqueue(42)  # wrong
     await app.enqueue(Remind, "text")  # wrong
     await app.enqueue(3)  # wrong
+    await app.enqueue(plain.bind(1), {})  # wrong
+    await app.jobs.cancel()  # wrong
     await app.enqueue("plain", {}, colour="red")  # wrong
     await app.add(Remind()).enqueue("text")  # wrong
     await app.enqueue_many([plain.enqueue(1)])  # wrong

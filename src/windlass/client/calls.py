@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from windlass.client.flows import Bound
-from windlass.client.options import Asked, lay_over
+from windlass.client.options import ALIASES, OPTION_WORDS, Asked, lay_over
 from windlass.core.context import Ctx
+from windlass.core.errors import PayloadInvalid
 from windlass.core.job import Job
 from windlass.core.status import Status
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_OPTIONS = frozenset({*OPTION_WORDS, *ALIASES, "tx"})
 
 
 class JobFunction(Generic[P, R]):
@@ -44,6 +46,16 @@ class JobFunction(Generic[P, R]):
         """The type stored on its jobs."""
         return self.declaration.name
 
+    @property
+    def client(self) -> Client:
+        """Whose job it is."""
+        return self._client
+
+    @property
+    def tx(self) -> object | None:
+        """The transaction it joins, where `using` named one."""
+        return self._tx
+
     def using(self, tx: object | None = None, **asked: Unpack[Asked]) -> JobFunction[P, R]:
         """The same handler with other options for what is enqueued next; `tx` joins the caller's transaction."""
         options = lay_over(self.options, asked)
@@ -51,8 +63,7 @@ class JobFunction(Generic[P, R]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """The job these arguments make, checked but not enqueued."""
-        declaration = self.declaration
-        return Bound(declaration.name, declaration.codec.encode(args, kwargs), self.options, self._client, declaration)
+        return Bound(self.name, self._encoded(args, kwargs), self.options, self._client, self.declaration)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueue a job; returns when it is durable. A duplicate gives the handle of the job already there."""
@@ -68,13 +79,23 @@ class JobFunction(Generic[P, R]):
         An `async def` handler gives its coroutine to await.
         """
         declaration = self.declaration
-        payload_json = declaration.codec.encode(args, kwargs)
+        payload_json = self._encoded(args, kwargs)
         arguments = declaration.codec.decode(payload_json)
         first = (_detached(declaration, payload_json),) if declaration.wants_ctx else ()
         return declaration.call(*first, **arguments)
 
     def _draft(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
-        return self._client.draft(self.declaration, self.declaration.codec.encode(args, kwargs), self.options)
+        return self._client.draft(self.declaration, self._encoded(args, kwargs), self.options)
+
+    def _encoded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        codec = self.declaration.codec
+        try:
+            return codec.encode(args, kwargs)
+        except PayloadInvalid as error:
+            word = next((word for word in kwargs if word in _OPTIONS and word not in codec.names), None)
+            if word is None:
+                raise
+            raise PayloadInvalid(f"{error}; {word} is an option: {self.name}.using({word}=…).enqueue(…)") from None
 
     def __repr__(self) -> str:
         return f"<job {self.declaration.name} from {self.declaration.source}>"

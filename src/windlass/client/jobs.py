@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast, overload
 
 from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from windlass.core.history import Entry
     from windlass.core.job import Job
 
+JobRef: TypeAlias = str | Handle[Any]
+"""a job by its id, or by the handle that enqueueing gave"""
 MOST_ON_A_PAGE = 1000
 PAGE = 500
 """how many jobs are read in one step by what reads many"""
@@ -112,18 +114,33 @@ class JobsRoom:
             return job if job is not None and job.correlation_id is None else None
         return None
 
-    async def cancel(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> bool:
-        """Cancel: true when it is cancelled now, false when its worker was asked to stop it."""
-        answer = await self._operate(job_id, Action.CANCEL, actor, reason, "cancelled")
-        return answer.verdict is Operated.DONE
+    @overload
+    async def cancel(self, job: JobRef, /, *, actor: str = ..., reason: str | None = ...) -> bool: ...
+    @overload
+    async def cancel(
+        self, job: JobRef, other: JobRef, /, *more: JobRef, actor: str = ..., reason: str | None = ...
+    ) -> list[bool]: ...
 
-    async def retry(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
-        """Queue a finished, scheduled or retrying job now; a finished one starts with fresh attempts."""
-        await self._operate(job_id, Action.RETRY, actor, reason, "queued")
+    async def cancel(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> bool | list[bool]:
+        """Cancel: true when it is cancelled now, false when its worker was asked to stop it.
 
-    async def delete(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
-        """Remove a job that is not processing, with its history."""
-        await self._operate(job_id, Action.DELETE, actor, reason, "deleted")
+        Jobs are named by their ids or handles. Of several there is one answer each, in order. All that can be cancelled
+        are, also where one cannot: the first such one is raised afterwards.
+        """
+        answers = await self._operate(jobs, Action.CANCEL, actor, reason, "cancelled")
+        done = [answer.verdict is Operated.DONE for answer in answers]
+        return done[0] if len(done) == 1 else done
+
+    async def retry(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> None:
+        """Queue finished, scheduled or retrying jobs now; finished ones start with fresh attempts.
+
+        Several are treated as `cancel` does.
+        """
+        await self._operate(jobs, Action.RETRY, actor, reason, "queued")
+
+    async def delete(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> None:
+        """Remove jobs that are not processing, with their history. Several are treated as `cancel` does."""
+        await self._operate(jobs, Action.DELETE, actor, reason, "deleted")
 
     async def replay(
         self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None, actor: str = "operator"
@@ -140,16 +157,28 @@ class JobsRoom:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle
 
-    async def _operate(self, job_id: str, action: Action, actor: str, reason: str | None, wanted: str) -> Answer:
-        order = Order(id=check_id(job_id), action=action, actor=actor, reason=reason)
-        [answer] = await operate(self._client, [order])
-        if answer.verdict is Operated.MISSING:
-            raise JobNotFound(job_id)
-        if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
-            raise DuplicateJob(answer.holder, "unique key of the job")
-        if answer.verdict is Operated.REFUSED and answer.status is not None:
-            raise MoveRefused(job_id, answer.status, wanted)
-        return answer
+    async def _operate(
+        self, jobs: Sequence[JobRef], action: Action, actor: str, reason: str | None, wanted: str
+    ) -> list[Answer]:
+        if not jobs:
+            raise SettingsError(f"which jobs? {action.value} was given none: name them by their ids or handles")
+        ids = [check_id(job.id if isinstance(job, Handle) else job) for job in jobs]
+        answers: list[Answer] = []
+        for some in range(0, len(ids), PAGE):
+            orders = [Order(id=one, action=action, actor=actor, reason=reason) for one in ids[some : some + PAGE]]
+            answers += await operate(self._client, orders)
+        for job_id, answer in zip(ids, answers, strict=True):
+            _raise_refusal(job_id, answer, wanted)
+        return answers
+
+
+def _raise_refusal(job_id: str, answer: Answer, wanted: str) -> None:
+    if answer.verdict is Operated.MISSING:
+        raise JobNotFound(job_id)
+    if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
+        raise DuplicateJob(answer.holder, "unique key of the job")
+    if answer.verdict is Operated.REFUSED and answer.status is not None:
+        raise MoveRefused(job_id, answer.status, wanted)
 
 
 def check_count(value: int, of: str, least: int = 1) -> None:

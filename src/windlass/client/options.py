@@ -64,6 +64,7 @@ class Asked(_Words, total=False):
 
 
 OPTION_WORDS = tuple(_Words.__annotations__)
+ALIASES = tuple(Asked.__annotations__.keys() - _Words.__annotations__.keys())
 
 
 def lay_over(base: Options, asked: Asked) -> Options:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
 
+from windlass.client.calls import JobFunction
 from windlass.client.flows import Bound
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import kept_options, with_kept
-from windlass.core.errors import ScheduleNotFound, SettingsError
+from windlass.core.errors import PayloadInvalid, ScheduleNotFound, SettingsError
 from windlass.core.handler import make_draft
 from windlass.core.keys import check_name, shown
 from windlass.core.schedule import Cron
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft, Options
 
 
+class NeedsNothing(Protocol):
+    """A declared job that can be called without arguments."""
+
+    def bind(self) -> Bound[Any]: ...
+
+
 class SchedulesRoom:
     """Schedules live in the store: one put here fires until it is removed, whatever code is running."""
 
@@ -31,17 +38,26 @@ class SchedulesRoom:
         self._client = client
 
     async def put(
-        self, name: str, job: Bound[Any] | str, cron: Cron, payload: Any = None, **asked: Unpack[Asked]
+        self,
+        name: str,
+        job: NeedsNothing | Bound[Any] | str,
+        cron: Cron,
+        payload: Any = None,
+        **asked: Unpack[Asked],
     ) -> None:
         """Create or update a schedule; a changed rule starts at its own next tick.
 
-        The job is one bound to its arguments, or a type by its name, with payload and options beside it. Several
-        schedules may make jobs of one handler, each under a name of its own.
+        The job is one that needs no arguments, one bound to them, or a type by its name, with payload and options
+        beside it. Several schedules may make jobs of one handler, each under a name of its own.
         """
         check_name(name, "the schedule's name")
         if not isinstance(cast("object", cron), Cron):
             raise SettingsError(f"the rule of schedule {name!r} is {shown(cron)}: expected one made by cron()")
-        made = self._job(job, payload, asked)
+        if isinstance(job, JobFunction):
+            declared = cast("JobFunction[..., Any]", job)
+            made = self._job(_with_no_arguments(name, declared, payload, asked), None, {})
+        else:
+            made = self._job(cast("Bound[Any] | str", job), payload, asked)
         store = await self._client.ready()
         await store.schedules.put([_schedule(name, *made, cron, await store.now())])
 
@@ -101,6 +117,16 @@ class SchedulesRoom:
         declaration = self._client.registry.get(job)
         text = declaration.codec.encode_plain({} if payload is None else payload)
         return job, text, _kept(lay_over(declaration.options, asked), declaration.options)
+
+
+def _with_no_arguments(name: str, job: JobFunction[..., Any], payload: Any, asked: Asked) -> Bound[Any]:
+    bind = f'bind them: app.schedules.put("{name}", {job.name}.bind(…), cron)'
+    if payload is not None:
+        raise SettingsError(f"{job.name} was given a payload beside it, but its arguments are bound to it; {bind}")
+    try:
+        return job.using(**asked).bind()
+    except PayloadInvalid:
+        raise SettingsError(f"{job.name} needs arguments, which a tick cannot give; {bind}") from None
 
 
 _NOT_KEPT = {

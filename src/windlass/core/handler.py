@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 D = TypeVar("D")
 R = TypeVar("R")
 _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_FORMS = "perform(self, data) or perform(self, data, ctx: Ctx)"
+ATTRIBUTES = ("name", "queue", "max_attempts", "retry", "timeout")
+"""what a class handler may also declare as attributes"""
 Mode: TypeAlias = Literal["coroutine", "thread", "process"]
 
 
@@ -42,19 +47,26 @@ class Handler(ABC, Generic[D, R]):
     """A handler with dependencies: one instance does every job of its type.
 
     Subclass it with the type of its data and of its result, and give its options where a class takes keywords:
-    `class Remind(Handler[Shift, None], name="remind", queue="mail", retry=5)`.
+    `class Remind(Handler[Shift, None], name="remind", queue="mail", retry=5)`. `name`, `queue`, `max_attempts`,
+    `retry` and `timeout` may be attributes of the class instead.
     """
 
     declared: ClassVar[Mapping[str, Any]] = {}
+    _keywords: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **declared: Any) -> None:
         """Remember what the class statement declared; `Windlass.add` reads it."""
         super().__init_subclass__()
         cls.declared = {**cls.declared, **declared}
+        cls._keywords = declared
 
     @abstractmethod
-    def perform(self, data: D) -> R | Awaitable[R]:
-        """Do the job; as `async def` it runs in the event loop, as `def` in a thread."""
+    def perform(self, data: D, /, *args: Any, **kwargs: Any) -> R | Awaitable[R]:
+        """Do the job; as `async def` it runs in the event loop, as `def` in a thread.
+
+        Write it as `perform(self, data)`, whatever the data is called, or with the context behind it as
+        `perform(self, data, ctx: Ctx)`. `add` refuses every other form.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +82,8 @@ class Declaration:
     policy: Retry
     schedules: tuple[Cron, ...]
     source: str
+    handler: Handler[Any, Any] | None = None
+    """the instance, where it is a class handler's"""
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
@@ -163,20 +177,93 @@ def declare_instance(
     cls = type(handler)
     source = f"{cls.__module__}.{cls.__qualname__}"
     _refuse_generator(handler.perform, source)
+    call, wants_ctx = _performing(handler, source)
     data, result = _types_of(cls)
     _check_templates(options, _fields_of(data), source)
     parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
     return Declaration(
         name=name,
-        call=handler.perform,
+        call=call,
         mode="coroutine" if inspect.iscoroutinefunction(handler.perform) else "thread",
-        wants_ctx=False,
+        wants_ctx=wants_ctx,
         codec=Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True),
         options=options,
         policy=policy,
         schedules=schedules,
         source=source,
+        handler=handler,
     )
+
+
+def declared_by(cls: type[Handler[Any, Any]], words: Collection[str]) -> dict[str, Any]:
+    """What a class declares by its statement and its attributes, and those above it; the class below wins.
+
+    One that says a thing in both ways differently is refused, and so is an attribute called by any other of `words`,
+    which somebody would believe to be read.
+    """
+    declared: dict[str, Any] = {}
+    for one in reversed([kind for kind in cls.__mro__ if kind not in Handler.__mro__]):
+        keywords: Mapping[str, Any] = one.__dict__.get("_keywords", {})
+        for word in words:
+            if word not in one.__dict__ or hasattr(one.__dict__[word], "__get__"):
+                continue  # methods and properties declare nothing
+            value = one.__dict__[word]
+            if word not in ATTRIBUTES:
+                raise HandlerError(
+                    f"{one.__qualname__} has the attribute {word}, which is not read: declare it as"
+                    f" class {one.__name__}(Handler[…], {word}=…), or call the attribute something else"
+                )
+            if word in keywords and keywords[word] != value:
+                raise HandlerError(
+                    f"{one.__qualname__} declares {word} twice, as {shown(keywords[word])} and as {shown(value)}"
+                )
+            declared[word] = value
+        declared |= keywords
+    return declared
+
+
+def name_of(cls: type[Handler[Any, Any]]) -> str:
+    """The type of a class handler's jobs: the name it declares, else its own."""
+    return str(declared_by(cls, ATTRIBUTES).get("name") or cls.__name__)
+
+
+def _performing(handler: Handler[Any, Any], source: str) -> tuple[Callable[..., Any], bool]:
+    """What to call with the data by name, behind the context if the handler wants one; and whether it does."""
+    perform: Callable[..., Any] = handler.perform
+    parameters = list(inspect.signature(perform).parameters.values())
+    try:
+        hints = get_type_hints(perform)
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        hints = {}  # the data's type is the class's own to say; of a context, the text is enough
+    first, more = parameters[:1], parameters[1:]
+    wants_ctx = len(more) == 1 and _is_context(more[0], hints, ("ctx", "job"))
+    if (
+        not first
+        or any(parameter.kind not in _POSITIONAL for parameter in parameters)
+        or _is_context(first[0], hints, ())
+        or (more and not wants_ctx)
+    ):
+        raise HandlerError(
+            f"{source} has perform{inspect.signature(perform)}: write {_FORMS}; the first is the data, whatever its"
+            " name, and the second the context, whose ctx.job is the job"
+        )
+
+    @wraps(perform)
+    def with_ctx(ctx: Ctx, data: Any) -> Any:
+        return perform(data, ctx)
+
+    @wraps(perform)
+    def without(data: Any) -> Any:
+        return perform(data)
+
+    return (with_ctx if wants_ctx else without), wants_ctx
+
+
+def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any], names: Collection[str]) -> bool:
+    hint = hints.get(parameter.name, parameter.annotation)
+    if hint is parameter.empty:
+        return parameter.name in names
+    return hint is Ctx or (isinstance(hint, str) and hint.rpartition(".")[2] == "Ctx")
 
 
 def _refuse_generator(function: Callable[..., Any], source: str) -> None:

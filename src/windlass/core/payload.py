@@ -79,6 +79,11 @@ class Codec:
         """What an argument is when it is left out: its payload then has no member for it."""
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of all arguments."""
+        return self._required | self.defaults.keys()
+
+    @property
     def first(self) -> str | None:
         """The name of the first argument; `*` where the payload is the argument itself, None where there is none."""
         if self._whole is not None:

@@ -21,18 +21,19 @@ _NAMED = 3
 class Registry:
     """The handlers of one application by name."""
 
-    __slots__ = ("_by_name",)
+    __slots__ = ("_allow_override", "_by_name")
 
-    def __init__(self) -> None:
+    def __init__(self, *, allow_override: bool = False) -> None:
         self._by_name: dict[str, Declaration] = {}
+        self._allow_override = allow_override
 
     def add(self, declaration: Declaration) -> None:
-        """Register a handler; a second one of the same name is an error, not a replacement."""
+        """Register a handler; a second one of the same name is an error, unless it was said that it replaces."""
         known = self._by_name.get(declaration.name)
-        if known is not None:
+        if known is not None and not self._allow_override:
             raise HandlerExists(
                 f"the name {declaration.name!r} is taken by {known.source}, and {declaration.source} claims it too:"
-                " give one of them another name"
+                " give one of them another name, or in tests make the application with allow_override=True"
             )
         self._by_name[declaration.name] = declaration
 
