@@ -48,7 +48,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "idempotent": (["idempotent"], {"unique": True, "partialFilterExpression": {"idempotent": {"$exists": True}}}),
     "tick": (["schedule", "tick"], {"unique": True, "partialFilterExpression": {"tick": {"$exists": True}}}),
     # Turns: where a queue's fair jobs stand, and the last of each key; with the status in it, one entry each is read.
-    # Jobs that take no part have the empty key, where others do: the first of them is found by the second of these.
+    # Jobs that take no part have the empty key, where others do: the last of them is found by the second of these.
     "front": (
         ["status", "queue", "priority", "run_at"],
         {"partialFilterExpression": {"status": "queued", "fair_key": {"$gt": ""}}},

@@ -1,6 +1,7 @@
 """Turns: where a job with a fair key is put among the others that wait. An order only: nobody waits for its time.
 
-No lock is taken: of two inserts at the same moment neither sees the other's jobs, and their users share a turn.
+No lock is taken: of two inserts at the same moment neither sees the other's jobs, and their users share a turn. One
+without a fair key that comes while the first with one is not committed yet is not told from those that came before.
 """
 
 from __future__ import annotations

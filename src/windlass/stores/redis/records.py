@@ -30,7 +30,8 @@ node, so that a script may use them together.
     rate:<key>          how many jobs of a rate started, by the part of the window that they are booked under; expires
     called              how many queued jobs were called from the line of each rate
     fair:<queue|priority>   queued jobs that take turns, by run_at; and those of one key, `fair:<queue|priority|key>`;
-                        under the empty key the newest that were queued beside them and take no part
+                        under the empty key those that were queued beside them and take no part, and those that came
+                        back, by what nobody who comes later may stand before; the oldest of many as one without an id
     live:<schedule>     its jobs that have not ended; `ticked:<schedule>` the job of each tick; `ticks:<schedule>`
     minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
     mark:<call>         what one claim took, or that it was given up, for an hour; what another call did, for a minute:
