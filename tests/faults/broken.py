@@ -265,6 +265,18 @@ class TakesHeldForRenewed(Jobs):
         return replace(found, held=frozenset[str]())
 
 
+class StopsAtAHeldEnd(Jobs):
+    """Writes no end that comes after one of a job that another has."""
+
+    async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        for one in transitions:
+            verdicts += await self.real.apply([one])
+            if verdicts[-1] is Verdict.HELD:
+                raise StoreUnavailable("somebody holds it")
+        return verdicts
+
+
 class StopsAtAHeldLine(Jobs):
     """Claims nothing while the first that it meets cannot be looked at."""
 
@@ -354,6 +366,7 @@ CONTROLS: dict[str, type[Jobs]] = {
     "forget_claims": ForgetsClaims,
     "charge_the_unbegun": ChargesTheUnbegun,
     "held_is_renewed": TakesHeldForRenewed,
+    "stop_at_a_held_end": StopsAtAHeldEnd,
     "stop_at_a_held_line": StopsAtAHeldLine,
     "lease_for_less": LeasesForLess,
     "drop_results": DropsResults,

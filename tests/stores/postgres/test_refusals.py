@@ -161,6 +161,21 @@ async def test_a_value_that_cannot_be_kept_is_refused_and_nothing_is_written(sto
     await put(store)
 
 
+# 58030: the disk below the server has failed for a moment; 53100: it is full.
+@pytest.mark.parametrize("state", ["58030", "53100"])
+async def test_a_disk_that_fails_is_no_verdict_on_a_result(
+    store: PostgresStore, place: PostgresPlace, state: str
+) -> None:
+    job = await start(store)
+    fail = f"BEGIN RAISE EXCEPTION 'could not read block 7' USING ERRCODE = '{state}'; END"
+    await place.run(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${fail}$$")
+    await place.run("CREATE TRIGGER fail BEFORE UPDATE ON windlass_jobs FOR EACH ROW EXECUTE FUNCTION fail()")
+    with pytest.raises(StoreUnavailable, match=f"SQLSTATE {state}"):
+        await settle(store, job)
+    await place.run("DROP TRIGGER fail ON windlass_jobs")
+    assert await settle(store, job) is Verdict.APPLIED
+
+
 async def test_numbers_beyond_double_precision_come_back_as_they_went_in(store: PostgresStore) -> None:
     text = f'{{"big":{"9" * 400},"small":1e-999,"exact":0.1000000000000000055511151231257827}}'
     [id_] = await put(store, draft(payload=text))
