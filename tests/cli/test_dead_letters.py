@@ -71,7 +71,7 @@ def test_each_of_several_ids_is_tried_and_the_code_tells_of_the_worst(shop: Shop
     assert said.code == 4
     assert "no job has the id" in said.out
     assert "is queued: it cannot be moved to replayed" in said.out
-    assert f"{one}  replayed: job" in said.out
+    assert f"{one}  replayed as job" in said.out
     assert shop.call("discard", waiting, one).code == 5
     assert shop.call("job", one).code == 4
     assert shop.call("job", waiting).code == 0

@@ -248,9 +248,9 @@ async def test_every_waiting_job_fills_its_queue_and_running_ones_do_not(store: 
 
 
 async def test_a_full_queue_names_its_largest_depth_even_if_more_wait(store: Store) -> None:
-    await put(store, *[draft(queue="small") for _ in range(3)])
-    await store.queues.limit_depth("small", 2)
-    assert await store.jobs.insert([draft(queue="small")]) == [Full("small", 2)]
+    await put(store, *[draft(queue="small", delay=delay) for delay in (None, None, HOUR, HOUR)])
+    await store.queues.limit_depth("small", 3)
+    assert await store.jobs.insert([draft(queue="small")]) == [Full("small", 3)]
     await store.queues.limit_depth("small", 0)
     assert await store.jobs.insert([draft(queue="small")]) == [Full("small", 0)]
 

@@ -311,7 +311,7 @@ def deciding(
     depth = depths.get(draft.options.queue)
     if depth is not None:
         if depth[1] >= depth[0]:
-            return Full(draft.options.queue, depth[1])
+            return Full(draft.options.queue, depth[0])
         depth[1] += 1
     docs = documents([draft], now, extra, turns, fair)
     yield Insert(docs[0], _news(docs))

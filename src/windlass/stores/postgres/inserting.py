@@ -356,7 +356,7 @@ class _Insertion:
             return Replaced(holder)
         queue = draft.options.queue
         if queue in self._most and self._depth[queue] >= self._most[queue]:
-            return Full(queue, self._depth[queue])
+            return Full(queue, self._most[queue])
         return None
 
     def _take(self, draft: Draft) -> None:

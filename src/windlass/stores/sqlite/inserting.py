@@ -185,7 +185,7 @@ def _insert_one(
     depth = depths.get(options.queue)
     if depth is not None:
         if depth[1] >= depth[0]:
-            return Full(options.queue, depth[1])
+            return Full(options.queue, depth[0])
         depth[1] += 1
     if draft.fair_key is not None and tail[1] == Status.QUEUED.value:
         tail = (*tail[:3], turns.take(options, draft.fair_key, now), *tail[4:])
