@@ -170,8 +170,9 @@ class Client:
             [verdict] = await self.store.jobs.insert([draft], tx)
         else:
             verdict = await (self.behind.get() or self).put(draft)
-        [handle] = self.handles([(draft, codec)], [verdict], tx)
-        return handle
+        if not self.hub.silent:
+            self.announce(draft, verdict, tx)
+        return self._handle(draft, verdict, codec)
 
     async def put(self, draft: Draft) -> Inserted:
         """Insert one job with those that are enqueued at the same moment."""

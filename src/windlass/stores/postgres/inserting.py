@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.draft import Draft
 from windlass.core.errors import StoreUnavailable, TransactionRefused
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from windlass.core.draft import Draft, Options
+    from windlass.core.draft import Options
     from windlass.stores.postgres.connection import Ask, Link, Rows, Steps
 
 _TRIES = 5
@@ -157,34 +158,37 @@ def _values(
     *,
     checked: bool = False,
 ) -> tuple[Any, ...]:
-    shared: dict[int, tuple[int, Options]] = {}
-    for draft in drafts:
-        shared.setdefault(id(draft.options), (len(shared), draft.options))
+    # All at once: one by one, the fields of a thousand drafts take as long as a tenth of their insert.
+    columns: list[Sequence[Any]] = [*zip(*drafts, strict=True)] or [()] * len(Draft._fields)
+    of = dict(zip(Draft._fields, columns, strict=True))
+    options: dict[int, Options] = {id(options): options for options in of["options"]}
+    numbers = {key: n for n, key in enumerate(options)}
+    fair_keys = _column(of["fair_key"])
     return (
-        [draft.id for draft in drafts],
-        [draft.type for draft in drafts],
-        [draft.payload_json for draft in drafts],
-        _column([draft.unique_queued for draft in drafts]),
-        _column([draft.unique_running for draft in drafts]),
-        _column([draft.idempotency_key for draft in drafts]),
-        _column([draft.limit_key for draft in drafts]),
-        _column([draft.limit for draft in drafts]),
-        [shared[id(draft.options)][0] for draft in drafts],
-        json.dumps([_options(n, options) for n, options in shared.values()], ensure_ascii=False),
+        list(of["id"]),
+        list(of["type"]),
+        list(of["payload_json"]),
+        _column(of["unique_queued"]),
+        _column(of["unique_running"]),
+        _column(of["idempotency_key"]),
+        _column(of["limit_key"]),
+        _column(of["limit"]),
+        [numbers[key] for key in map(id, of["options"])],
+        json.dumps([_options(numbers[key], shared) for key, shared in options.items()], ensure_ascii=False),
         checked,
         identity,
         channel,
-        _column([draft.rate_key for draft in drafts]),
-        _column([draft.fair_key for draft in drafts]),
-        _column([draft.next_id for draft in drafts]),
-        _column([turns.take(draft) for draft in drafts]),
+        _column(of["rate_key"]),
+        fair_keys,
+        _column(of["next_id"]),
+        None if fair_keys is None else _column([turns.take(draft) for draft in drafts]),
         None if channel is None else [notice.text() for notice in of_drafts(drafts)],
     )
 
 
-def _column(values: list[Any]) -> list[Any] | None:
+def _column(values: Sequence[Any]) -> list[Any] | None:
     # A column that nobody uses is not sent: unnest() fills up what is missing.
-    return values if any(value is not None for value in values) else None
+    return None if values.count(None) == len(values) else list(values)
 
 
 def _options(n: int, options: Options) -> dict[str, Any]:

@@ -56,8 +56,11 @@ class PostgresJobs(Room):
         if not drafts:
             return []
         verdicts = await inserting.insert(self.link, drafts)
-        pairs = zip(drafts, verdicts, strict=True)
-        self.link.changed(*of_drafts([draft for draft, made in pairs if isinstance(made, (Created, Replaced))]))
+        new = drafts
+        if {*map(type, verdicts)} != {Created}:
+            pairs = zip(drafts, verdicts, strict=True)
+            new = [draft for draft, made in pairs if isinstance(made, (Created, Replaced))]
+        self.link.changed(*of_drafts(new))
         return verdicts
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
