@@ -1,21 +1,38 @@
 """What a store should do, in plain dictionaries: no clock, no concurrency, no batches.
 
-The model takes two things from the store's word: in which order queued jobs stand (their instants), and which of the
-jobs that may not run yet are blocked already and which still queued.
+It knows priorities, queues, delays, unique keys and what replaces their holders, idempotency, depths, limits, rates and
+flows; not turns, ageing, schedules, transactions, nor the end of a rate's or an idempotency key's window.
+
+The model takes three things from the store's word: in which order queued jobs stand (their instants), which of the
+jobs that may not run yet are blocked already and which still queued, and whether a finished job whose idempotency key
+is remembered was pruned.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.core.transition import Transition, honour_cancel, refuse
-from windlass.stores.contract import Action, Answer, Created, Duplicate, Inserted, Lease, Operated, Verdict
+from windlass.stores.contract import (
+    Action,
+    Answer,
+    Created,
+    Duplicate,
+    Full,
+    Inserted,
+    Lease,
+    Operated,
+    Replaced,
+    Verdict,
+)
 
 READY = {Status.QUEUED, Status.BLOCKED}
+SPOILED = {Status.FAILED, Status.CANCELLED}
 
 
 @dataclass
@@ -36,15 +53,22 @@ class Row:
     """its lease is over, or will be in a moment"""
     due: bool = False
     """its time has come, or will in a moment"""
+    awaits: bool = False
+    """jobs that name it as their next have not ended"""
 
     def end(self) -> None:
-        self.held, self.due = None, False
+        self.held, self.due, self.awaits = None, False, False
 
 
 @dataclass
 class Model:
     rows: dict[str, Row] = field(default_factory=dict[str, Row])
     paused: set[str] = field(default_factory=set[str])
+    depths: dict[str, int] = field(default_factory=dict[str, int])
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    """which job an idempotency key stands for"""
+    starts: Counter[str] = field(default_factory=Counter[str])
+    """of each rate, in a window that does not end"""
 
     def holder(self, key: str | None, but: str) -> str | None:
         return next((id_ for id_, row in self.rows.items() if key and row.held == key and id_ != but), None)
@@ -52,18 +76,44 @@ class Model:
     def insert(self, draft: Draft, *, later: bool, due: bool) -> Inserted:
         if draft.id in self.rows:
             return Created(draft.id)
+        key, queue = draft.idempotency_key, draft.options.queue
+        if key in self.known:
+            return Duplicate(self.known[key], key)
         holder = self.holder(draft.unique_queued, draft.id)
         if holder is not None:
-            return Duplicate(holder, draft.unique_queued or "")
-        status = Status.SCHEDULED if later else Status.QUEUED
-        self.rows[draft.id] = Row(draft, status, draft.unique_queued, [Happened.ENQUEUED], due=due)
+            return self.meet(holder, draft, later=later, due=due)
+        if queue in self.depths and self.waiting(queue) >= self.depths[queue]:
+            return Full(queue, self.depths[queue])
+        awaits = draft.options.awaits is not None
+        status = Status.SCHEDULED if later else Status.BLOCKED if awaits else Status.QUEUED
+        self.rows[draft.id] = Row(draft, status, draft.unique_queued, [Happened.ENQUEUED], due=due, awaits=awaits)
+        if key is not None:
+            self.known[key] = draft.id
         return Created(draft.id)
+
+    def meet(self, holder: str, draft: Draft, *, later: bool, due: bool) -> Inserted:
+        row = self.rows[holder]
+        if draft.options.on_conflict != "replace" or row.status not in WAITING:
+            return Duplicate(holder, draft.unique_queued or "")
+        options = replace(row.draft.options, priority=draft.options.priority)
+        row.draft = row.draft._replace(payload_json=draft.payload_json, options=options)
+        row.status, row.due = Status.SCHEDULED if later else Status.QUEUED, due
+        row.told.append(Happened.REPLACED)
+        return Replaced(holder)
+
+    def waiting(self, queue: str) -> int:
+        return sum(row.status in WAITING and row.draft.options.queue == queue for row in self.rows.values())
 
     def may_run(self, id_: str) -> bool:
         draft = self.rows[id_].draft
         running = [row for row in self.rows.values() if row.status is Status.PROCESSING]
         taken = sum(row.draft.limit_key == draft.limit_key for row in running)
-        return (draft.limit is None or taken < draft.limit) and self.holder(draft.unique_running, id_) is None
+        rate = draft.options.rate
+        return (
+            (draft.limit is None or taken < draft.limit)
+            and self.holder(draft.unique_running, id_) is None
+            and (rate is None or self.starts[draft.rate_key or ""] < rate.n)
+        )
 
     def claim(
         self,
@@ -89,6 +139,8 @@ class Model:
             row.token += 1
             row.attempts += 1
             row.told.append(Happened.CLAIMED)
+            if row.draft.rate_key is not None:
+                self.starts[row.draft.rate_key] += 1
             if left is not None:
                 left[row.draft.options.queue] -= 1
         assert len(claimed) == n or not self.heads(order, left), "something claimable was left"
@@ -125,7 +177,27 @@ class Model:
         row.crashes += transition.crashed
         row.told.append(transition.happened)
         if row.status.finished:
-            row.end()
+            self.end(row)
+
+    def end(self, row: Row) -> None:
+        row.end()
+        self.follow(row, spoiled=row.status in SPOILED)
+
+    def follow(self, ended: Row, *, spoiled: bool) -> None:
+        """What becomes of the job that awaits this one."""
+        row = self.rows.get(ended.draft.next_id or "")
+        if row is None or not row.awaits:
+            return
+        if spoiled and row.draft.options.awaits == "success":
+            row.status = Status.CANCELLED
+            row.told.append(Happened.CANCELLED)
+            self.end(row)
+        elif all(one.status.finished for one in self.rows.values() if one.draft.next_id == row.draft.id):
+            row.status, row.awaits = Status.QUEUED, False
+
+    def prunable(self, row: Row) -> bool:
+        after = self.rows.get(row.draft.next_id or "")
+        return row.status.finished and (after is None or after.status.finished)
 
     def rescue(self, transition: Transition) -> Status:
         row = self.rows[transition.id]
@@ -149,6 +221,8 @@ class Model:
             if found is Status.PROCESSING:
                 return Answer(Operated.REFUSED, found)
             del self.rows[id_]
+            self.known = {key: job for key, job in self.known.items() if job != id_}
+            self.follow(row, spoiled=not found.finished)
             return Answer(Operated.DONE, found)
         holder = self.holder(row.draft.unique_queued, id_) if found.finished else None
         if holder is not None:
@@ -159,7 +233,7 @@ class Model:
         if row.status in WAITING:
             row.status = Status.CANCELLED
             row.told.append(Happened.CANCELLED)
-            row.end()
+            self.end(row)
             return Operated.DONE
         if row.status is Status.PROCESSING:
             row.cancel = True

@@ -27,10 +27,11 @@ from windlass.core.history import Entry, Happened
 from windlass.core.job import Job, Progress
 from windlass.core.limit import Limit
 from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.status import Status
 from windlass.core.transition import decide
-from windlass.core.unique import Unique
+from windlass.core.unique import OnConflict, Unique
 from windlass.stores.contract import Action, Created, Lease, Report, Retention, Store, Verdict
 
 T = TypeVar("T")
@@ -51,12 +52,15 @@ ENDS: list[Outcome] = [
 # line that an ending frees in the same step.
 UNIQUES = [Unique("k", "k"), Unique(running="k"), Unique("q", "k"), Unique("l", "l"), Unique(queued="w")]
 LIMITS = [Limit("one", 1), Limit("two", 2)]
+RATES = [Rate(1, HOUR, "one"), Rate(3, HOUR, "three")]
 Kind: TypeAlias = dict[str, Any]
 KINDS: list[Kind] = [
     {},
     *[{"unique": unique} for unique in UNIQUES],
     *[{"limit": limit, "max_crashes": crashes} for limit in LIMITS for crashes in (1, 2)],
+    *[{"rate": rate} for rate in RATES],
 ]
+CONFLICTS: list[OnConflict] = ["existing", "existing", "replace"]
 OUTCOMES = st.sampled_from(ENDS)
 QUEUES = st.sampled_from(["a", "b"])
 ALLOWANCES = st.sampled_from([None, None, None, {"a": 1}, {"a": 2, "b": 1}, {"b": 5, "c": 5}])
@@ -111,13 +115,43 @@ class Machine(RuleBasedStateMachine):
         one = draft(queue=queue, priority=priority, delay=delay, max_attempts=attempts, max_crashes=crashes)
         return self.insert(one, delay)
 
-    @rule(target=ids, queue=QUEUES, unique=st.sampled_from(UNIQUES), delay=st.sampled_from([None, None, INSTANT]))
-    def enqueue_unique(self, queue: str, unique: Unique, delay: timedelta | None) -> str:
-        return self.insert(draft(queue=queue, unique=unique, delay=delay), delay)
+    @rule(
+        target=ids,
+        queue=QUEUES,
+        unique=st.sampled_from(UNIQUES),
+        delay=st.sampled_from([None, None, INSTANT]),
+        on_conflict=st.sampled_from(CONFLICTS),
+        n=st.integers(1, 9),
+    )
+    def enqueue_unique(
+        self, queue: str, unique: Unique, delay: timedelta | None, on_conflict: OnConflict, n: int
+    ) -> str:
+        payload = f'{{"n":{n}}}'
+        one = draft("noop", payload, queue=queue, unique=unique, delay=delay, on_conflict=on_conflict, priority=n)
+        return self.insert(one, delay)
 
-    @rule(target=ids, queue=QUEUES, limit=st.sampled_from(LIMITS), delay=st.sampled_from([None, None, INSTANT]))
-    def enqueue_limited(self, queue: str, limit: Limit, delay: timedelta | None) -> str:
-        return self.insert(draft(queue=queue, limit=limit, delay=delay, max_crashes=1), delay)
+    @rule(target=ids, queue=QUEUES, n=st.integers(1, 3))
+    def enqueue_idempotent(self, queue: str, n: int) -> str:
+        return self.insert(draft("noop", f'{{"n":{n}}}', queue=queue, idempotency_window=HOUR))
+
+    @rule(target=ids, n=st.integers(1, 2), awaits=st.sampled_from(["success", "end"]), longer=st.booleans())
+    def enqueue_flow(self, n: int, awaits: str, longer: bool) -> MultipleResults[str]:
+        end = draft(queue="c", awaits="success")
+        last = draft(queue="c", awaits=awaits, next_id=end.id if longer else None)
+        flow = [*([end] if longer else ()), last, *[draft(queue="c", next_id=last.id) for _ in range(n)]]
+        expected = [self.model.insert(one, later=False, due=False) for one in flow]
+        assert self.run(self.store.jobs.insert(flow)) == expected
+        return multiple(*[one.id for one in flow])
+
+    @rule(
+        target=ids,
+        queue=QUEUES,
+        limit=st.sampled_from([None, *LIMITS, *LIMITS]),
+        rate=st.sampled_from([None, None, *RATES]),
+        delay=st.sampled_from([None, None, INSTANT]),
+    )
+    def enqueue_limited(self, queue: str, limit: Limit | None, rate: Rate | None, delay: timedelta | None) -> str:
+        return self.insert(draft(queue=queue, limit=limit, rate=rate, delay=delay, max_crashes=1), delay)
 
     @rule(id_=ids)
     def enqueue_again(self, id_: str) -> None:
@@ -128,6 +162,7 @@ class Machine(RuleBasedStateMachine):
     def take(self, n: int, lease: timedelta = LONG, queues: dict[str, int] | None = None) -> list[Job]:
         jobs = [job for job in self.run(self.store.views.get(list(self.model.rows))) if job]
         order = [job.id for job in sorted(jobs, key=lambda job: (job.priority, job.run_at, job.id))]
+        look_from_the_beginning(self.store)
         claimed = self.run(self.store.jobs.claim(want(n, lease=lease, queues=queues)))
         self.model.claim(order, [job.id for job in claimed], n, queues, expired=lease == INSTANT)
         return claimed
@@ -229,11 +264,14 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def prune(self) -> None:
-        ended = [id_ for id_, row in self.model.rows.items() if row.status.finished]
-        for id_ in ended:
+        old = [id_ for id_, row in self.model.rows.items() if self.model.prunable(row)]
+        for id_ in old:
             self.run(passed(self.store, self.run(get(self.store, id_)).finished_at))
-        assert self.run(self.store.jobs.prune(NOTHING_KEPT, 1_000)) == len(ended)
-        for id_ in ended:
+        pruned = self.run(self.store.jobs.prune(NOTHING_KEPT, 1_000))
+        left = {job.id for job in self.run(self.store.views.get(old)) if job}
+        assert left <= set(self.model.known.values())
+        assert pruned == len(old) - len(left)
+        for id_ in set(old) - left:
             del self.model.rows[id_]
 
     @rule(queue=QUEUES)
@@ -244,22 +282,38 @@ class Machine(RuleBasedStateMachine):
             self.run(self.store.queues.pause([queue]))
         self.model.paused ^= {queue}
 
+    @rule(queue=QUEUES, depth=st.sampled_from([None, None, 4, 8]))
+    def limit_depth(self, queue: str, depth: int | None) -> None:
+        self.run(self.store.queues.limit_depth(queue, depth))
+        self.model.depths.pop(queue, None)
+        if depth is not None:
+            self.model.depths[queue] = depth
+
     @invariant()
     def the_store_is_as_the_model(self) -> None:
         jobs, histories = self.run(check(self.store))
         assert {job.id for job in jobs} == set(self.model.rows), "I4"
         for job, history in zip(jobs, histories, strict=True):
             self.compare(job, history)
-        assert orphans(jobs) == []
+        # Who waits for a rate or for other jobs is in no line that an end could free.
+        assert orphans([job for job in jobs if not (job.blocked_by or "").startswith(("rate:", "flow:"))]) == []
 
     def compare(self, job: Job, history: list[Entry]) -> None:
         row = self.model.rows[job.id]
-        if {row.status, job.status} <= READY:
+        if {row.status, job.status} <= READY and not row.awaits:
             row.status = job.status
         assert (job.status, job.attempts, job.crashes, job.lease_token, job.unique_key) == (
             *(row.status, row.attempts, row.crashes, row.token, row.held),
         )
+        assert (job.payload_json, job.priority) == (row.draft.payload_json, row.draft.options.priority)
         assert moves([entry.happened for entry in history]) == moves(row.told)
+
+
+def look_from_the_beginning(store: Store) -> None:
+    """After a slow look, as on a busy machine, PostgreSQL may pass over a better priority for a moment: not here."""
+    marks = getattr(getattr(store.jobs, "_claiming", None), "_marks", None)
+    if marks is not None:
+        marks.forget()
 
 
 def moves(told: list[Happened]) -> list[Happened]:
@@ -273,7 +327,7 @@ def moves(told: list[Happened]) -> list[Happened]:
 def test_a_store_does_what_the_model_does(name: str) -> None:
     profile = settings()
     fewer = settings(
-        max_examples=max(1, profile.max_examples // 2),
+        max_examples=max(1, profile.max_examples * 2 // 5),
         phases=set(profile.phases) - {Phase.explain},  # it takes minutes and tells little of a sequence
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
