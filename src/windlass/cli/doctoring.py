@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from windlass.app import Windlass
     from windlass.core.job import Job
-    from windlass.stores.contract import WorkerInfo
+    from windlass.stores.contract import Store, WorkerInfo
 
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 _SKEW = timedelta(seconds=2)
@@ -59,6 +59,9 @@ async def _examine(app: Windlass, given: Globals) -> list[Check]:
     checks: list[Check] = []
     try:
         refuse_missing(app)
+        if (check := await being_migrated(app.store)) is not None:
+            _show(screen, check)
+            return [check]  # what opens the store waits for it
         async with app:
             async for one in examine(Desk(screen, app)):
                 _show(screen, one)
@@ -76,6 +79,27 @@ def _show(screen: Screen, one: Check) -> None:
     screen.line(f"{one.level} {one.name:<22} {one.found}", STYLES[one.level])
     if one.fix is not None:
         screen.line(f"{'':<27} fix: {one.fix}")
+
+
+async def being_migrated(store: Store) -> Check | None:
+    """How far it is, if another process is making indexes; else None."""
+    own = store.sibling()
+    await own.open(migrate=False)
+    try:
+        version = await own.schema.version()
+        if not version or not await own.schema.pending():
+            return None
+        builds = (await own.health()).get("index_builds")
+    finally:
+        await own.close()
+    if builds is None:
+        return None
+    return Check(
+        WARN,
+        "schema",
+        f"version {version}, being migrated by another process, which makes an index: {builds}",
+        "wait: workers of the version before go on meanwhile, those that start now begin when it is done",
+    )
 
 
 async def examine(desk: Desk) -> AsyncIterator[Check]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from windlass.cli.desk import Desk, at_desk, globals_of, refuse_missing, run_async, the_app
 from windlass.cli.output import Stop
 from windlass.cli.words import milliseconds, plural
+from windlass.core.errors import StoreUnavailable
 from windlass.core.status import FINISHED
+
+if TYPE_CHECKING:
+    from windlass.app import Windlass
 
 _AT_ONCE = 500
 _PAGE = 1000
@@ -31,7 +35,7 @@ def migrate(
     app = the_app(given)
     screen = given.screen
     if sql:
-        screen.block(app.store.schema.statements())
+        screen.block(app.store.schema.statements(run_async(_installed(app))))
         return
     if dry_run:
         try:
@@ -58,6 +62,19 @@ def migrate(
     for step in steps:
         screen.line(f"{'would run' if dry_run else 'ran'} {step}")
     screen.line(f"{app.store.address} is at schema version {version} ({milliseconds(took)})")
+
+
+async def _installed(app: Windlass) -> int:
+    """The version that is there; 0 also if nothing can be reached: then all of it is what is missing."""
+    try:
+        refuse_missing(app)
+        await app.store.open(migrate=False)
+    except (StoreUnavailable, Stop):
+        return 0
+    try:
+        return await app.store.schema.version()
+    finally:
+        await app.store.close()
 
 
 def prune(

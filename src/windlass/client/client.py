@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from itertools import islice
@@ -15,7 +16,7 @@ from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
-from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction
+from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction, StoreRecovered, StoreTroubled
 from windlass.core.handler import make_draft
 from windlass.core.keys import check_name
 from windlass.core.values import canonical
@@ -33,6 +34,13 @@ T = TypeVar("T")
 BULK = 1000
 """how many jobs of an `enqueue_many` go to the store in one step"""
 _MADE_AT_ONCE = 100
+SLOW = 5.0
+"""seconds after which it is told that the store is still being opened"""
+_OPEN = "open the store"
+_SLOW_OPENING = (
+    "not yet after {:g} s: it does not answer, or it is being migrated, here or by another process:"
+    " 'windlass doctor' tells which"
+)
 
 
 def _in_steps(
@@ -111,12 +119,23 @@ class Client:
         if self._coalescer is None:
             async with self._lock():
                 if self._coalescer is None:
-                    await self.store.open()
+                    await self._open_store()
                     self._gather_in(asyncio.get_running_loop())
         elif self._loop is not None and self._loop.is_closed():
             # An earlier `asyncio.run` left the store open; what it gathered ended with its loop.
             self._gather_in(asyncio.get_running_loop())
         return self.store
+
+    async def _open_store(self) -> None:
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        slow = loop.call_later(SLOW, self.hub.tell, StoreTroubled(_OPEN, _SLOW_OPENING.format(SLOW)))
+        try:
+            await self.store.open()
+        finally:
+            slow.cancel()
+        took = time.monotonic() - began
+        if took > SLOW:
+            self.hub.tell(StoreRecovered(_OPEN, took))
 
     def _lock(self) -> asyncio.Lock:
         # A lock belongs to the loop that first waited for it.

@@ -808,8 +808,8 @@ class Schema(Protocol):
         """What differs from what windlass made, in words; empty when all is well."""
         ...
 
-    def statements(self) -> str:
-        """The migrations as text for people who run them by hand."""
+    def statements(self, installed: int = 0) -> str:
+        """The migrations as text for people who run them by hand; those that this version lacks, where they differ."""
         ...
 
     async def remove(self) -> None:

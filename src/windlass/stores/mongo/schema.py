@@ -146,7 +146,7 @@ class MongoSchema(Room):
         found = await asyncio.gather(*[self._differences(of) for of in INDEXES])
         return [difference for some in found for difference in some]
 
-    def statements(self) -> str:
+    def statements(self, installed: int = 0) -> str:  # what is there already is left as it is
         """The migrations as commands for mongosh."""
         lines = [f"// {', '.join(MIGRATIONS)}", *[f'db.createCollection("{self.link.name(of)}")' for of in PLAIN]]
         for of, indexes in INDEXES.items():

@@ -12,6 +12,7 @@ not wait for the lock, but ask for it again and again.
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from asyncpg import exceptions as pg
 from windlass.stores.postgres.connection import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from windlass.stores.postgres.connection import Connection, Link
 
@@ -39,22 +40,29 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = $1::text AND 
 
 
 @asynccontextmanager
-async def alone(link: Link) -> AsyncGenerator[bool, None]:
-    """Whether nobody else is migrating; until left, nobody else does."""
+async def alone(link: Link, is_done: Callable[[], Awaitable[bool]]) -> AsyncGenerator[None, None]:
+    """Wait until nobody else migrates, or all is done; until left, nobody else begins to migrate in the first case."""
     connection = await link.connect(patient=True)
     try:
-        async with connection.transaction():
-            ours = bool(await connection.fetchval(TRY, f"{link.scope}:migrate"))
-            # Behind a pooler too; and it ends the portal of the statement before, whose snapshot would be waited for.
-            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield ours
+        while True:
+            async with connection.transaction():
+                if await connection.fetchval(TRY, f"{link.scope}:migrate"):
+                    # Behind a pooler too; and it ends the portal of the statement before, whose snapshot would be
+                    # waited for.
+                    await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    yield
+                    return
+            await _pause()
+            if await is_done():
+                yield
+                return
     finally:
         link.drop(connection)
 
 
-async def pause() -> None:
-    """Let whoever is migrating go on."""
-    await asyncio.sleep(_AGAIN)
+async def _pause() -> None:
+    """Let whoever is migrating go on. Not all at the same moments: a whole fleet may be waiting."""
+    await asyncio.sleep(_AGAIN * random.uniform(0.5, 1.5))
 
 
 async def make(link: Link, statements: Sequence[str]) -> None:
@@ -78,6 +86,18 @@ def _of_index(statement: str) -> bool:
     return bool(_INDEX.match(statement)) or statement.startswith(_DROPPED)
 
 
+def by_hand(statements: Sequence[str]) -> list[str]:
+    """The same as statements for people: each index outside the transaction."""
+    tables = [_again(one) for one in statements if not _INDEX.match(one)]
+    indexes = [_beside(one) for one in statements if _INDEX.match(one)]
+    return ["BEGIN;", f"{HURRY};", *tables, "COMMIT;", *indexes]
+
+
+def _beside(statement: str) -> str:
+    """The same index, made beside whoever works."""
+    return statement.replace(" INDEX windlass_", " INDEX CONCURRENTLY windlass_", 1)
+
+
 def _again(statement: str) -> str:
     """The same statement, but it may have been carried out before."""
     once = statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1)
@@ -89,10 +109,11 @@ async def _make_tables(connection: Connection, statements: Sequence[str]) -> Non
         try:
             async with connection.transaction():
                 await connection.execute(HURRY)
+                await connection.execute("SET LOCAL statement_timeout = 0")  # behind a pooler too
                 for statement in statements:
                     await connection.execute(statement)
         except pg.LockNotAvailableError:
-            await pause()
+            await _pause()
         else:
             return
 
@@ -103,4 +124,4 @@ async def _make_index(link: Link, connection: Connection, name: str, statement: 
         return
     if is_valid is False:  # its making was interrupted
         await connection.execute(f"DROP INDEX CONCURRENTLY {quoted(str(link.schema))}.{quoted(name)}")
-    await connection.execute(link.sql(statement.replace(" INDEX windlass_", " INDEX CONCURRENTLY windlass_", 1)))
+    await connection.execute(link.sql(_beside(statement)))

@@ -68,22 +68,30 @@ class PostgresSchema(Room):
     @guarded
     async def migrate(self) -> list[str]:
         """Apply what is missing; a newer schema that this windlass cannot work on is refused."""
-        while (found := self._check(*await self.link.transaction(self._stands))) < VERSION:
-            async with migrating.alone(self.link) as ours:
+        found = self._check(*await self.link.transaction(self._stands))
+        if found < VERSION:
+            async with migrating.alone(self.link, self._is_done):
                 # Read again under the lock: another process may have migrated since.
-                if ours and self._check(*await self.link.transaction(self._stands)) == found:
+                found = self._check(*await self.link.transaction(self._stands))
+                if found < VERSION:
                     await self._make(found)
-                    return list(MIGRATIONS[found:])
-            await migrating.pause()
-        return []
+        return list(MIGRATIONS[found:])
+
+    async def _is_done(self) -> bool:
+        return self._check(*await self.link.transaction(self._stands)) >= VERSION
 
     @guarded
     async def verify(self) -> list[str]:
         """Name every table, column or index that is missing or was changed."""
         return await self.link.transaction(self._differences)
 
-    def statements(self) -> str:
-        """The migrations as SQL."""
+    def statements(self, installed: int = 0) -> str:
+        """The migrations as SQL. On tables that are in use each index is made by itself, beside whoever works."""
+        if installed >= VERSION:
+            return f"-- nothing is missing: the schema is at {installed}\n"
+        if installed:
+            *steps, stand = self._steps(installed)
+            return "\n".join([*map(self.link.sql, [*migrating.by_hand(steps), stand]), ""])
         named = self.link.place.schema
         schema = [] if named is None else [f"CREATE SCHEMA IF NOT EXISTS {quoted(named)};"]
         text = "\n".join(["BEGIN;", *schema, *map(self.link.sql, self._steps(0)), "COMMIT;"])

@@ -39,7 +39,7 @@ class RedisSchema(Room):
         """Name every list that does not hold what is counted."""
         return [word.decode() for word in await self.link.run("verify", [records.LAYOUT])]
 
-    def statements(self) -> str:
+    def statements(self, installed: int = 0) -> str:  # there is one step
         """The migration as a command for redis-cli, under the layout it stands for."""
         layout = "\n".join(f"# {line}".rstrip() for line in (records.__doc__ or "").splitlines())
         return f"{layout}\nHSET {self.link.key('meta')} schema {VERSION} layout {records.LAYOUT}"

@@ -41,9 +41,9 @@ class SqliteSchema:
         """Name every table or index that is missing or was changed."""
         return await self._engine.read(lambda db, _: self._differences(db))
 
-    def statements(self) -> str:
+    def statements(self, installed: int = 0) -> str:
         """The migrations as SQL."""
-        return "\n".join(f"-- {name}\n{self._script(name)}" for name in MIGRATIONS)
+        return "\n".join(f"-- {name}\n{self._script(name)}" for name in MIGRATIONS[installed:])
 
     async def remove(self) -> None:
         """Drop every table that the migrations make."""
