@@ -23,7 +23,7 @@ shapes = exponentials | fixed | linears
 
 
 def delays(policy: Retry, n: int) -> list[float]:
-    return [policy.delay_before(attempt, 0.0) for attempt in range(1, n + 1)]
+    return [policy.delay_after(attempt, 0.0) for attempt in range(1, n + 1)]
 
 
 def ten_a_time(attempt: int) -> float:
@@ -97,7 +97,7 @@ def test_a_custom_function_that_raises_gives_way_to_the_default() -> None:
 
 @pytest.mark.parametrize("told", [1e300, 10**400])
 def test_a_custom_delay_ends_at_a_century(told: float) -> None:
-    assert Retry.custom(5, lambda _: told).delay_before(1, 0.0) == LONGEST
+    assert Retry.custom(5, lambda _: told).delay_after(1, 0.0) == LONGEST
 
 
 def test_a_custom_delay_of_nothing_is_obeyed() -> None:
@@ -106,46 +106,46 @@ def test_a_custom_delay_of_nothing_is_obeyed() -> None:
 
 def test_jitter_adds_up_to_a_quarter() -> None:
     policy = Retry(base=40)
-    assert [policy.delay_before(1, spread) for spread in (0.0, 0.5, 1.0)] == [40, 45, 50]
+    assert [policy.delay_after(1, spread) for spread in (0.0, 0.5, 1.0)] == [40, 45, 50]
 
 
 def test_without_jitter_chance_changes_nothing() -> None:
-    assert Retry(base=40, jitter=False).delay_before(1, 0.9) == 40
+    assert Retry(base=40, jitter=False).delay_after(1, 0.9) == 40
 
 
 @pytest.mark.parametrize("spread", [-1.0, -math.inf, math.nan])
 def test_no_chance_makes_a_job_early(spread: float) -> None:
-    assert Retry(base=40).delay_before(1, spread) == 40
+    assert Retry(base=40).delay_after(1, spread) == 40
 
 
 @pytest.mark.parametrize("attempt", [0, -5])
 def test_an_attempt_before_the_first_waits_like_the_first(attempt: int) -> None:
-    assert Retry(base=3).delay_before(attempt, 0.0) == 3
+    assert Retry(base=3).delay_after(attempt, 0.0) == 3
 
 
 @pytest.mark.parametrize("attempt", [310, 1_025, 10_000, MOST_ATTEMPTS, 10**400])
 def test_a_huge_attempt_waits_the_cap(attempt: int) -> None:
-    assert Retry().delay_before(attempt, 0.0) == 60
-    assert Retry(base=2, factor=1_000_000, cap=50).delay_before(attempt, 0.0) == 50
-    assert Retry.linear(5, 1e6).delay_before(attempt, 0.0) == 60
+    assert Retry().delay_after(attempt, 0.0) == 60
+    assert Retry(base=2, factor=1_000_000, cap=50).delay_after(attempt, 0.0) == 50
+    assert Retry.linear(5, 1e6).delay_after(attempt, 0.0) == 60
 
 
 def test_a_base_of_nothing_stays_nothing_when_the_power_overflows() -> None:
-    assert Retry(base=0).delay_before(10_000, 0.9) == 0
+    assert Retry(base=0).delay_after(10_000, 0.9) == 0
 
 
 @given(shapes, attempts, attempts)
 def test_a_later_attempt_never_waits_less(policy: Retry, one: int, other: int) -> None:
     earlier, later = sorted((one, other))
-    assert policy.delay_before(earlier, 0.0) <= policy.delay_before(later, 0.0)
+    assert policy.delay_after(earlier, 0.0) <= policy.delay_after(later, 0.0)
 
 
 @given(shapes, attempts, spreads)
 def test_a_delay_is_never_earlier_than_asked_and_never_above_cap_and_a_quarter(
     policy: Retry, attempt: int, spread: float
 ) -> None:
-    asked = policy.delay_before(attempt, 0.0)
-    waited = policy.delay_before(attempt, spread)
+    asked = policy.delay_after(attempt, 0.0)
+    waited = policy.delay_after(attempt, spread)
     cap = cast("float", policy.cap)
     assert 0 <= asked <= cap
     assert asked <= waited <= cap * (1 + JITTER)
@@ -153,13 +153,13 @@ def test_a_delay_is_never_earlier_than_asked_and_never_above_cap_and_a_quarter(
 
 @given(st.floats() | st.integers() | st.none() | st.text(), attempts, spreads)
 def test_whatever_a_custom_function_returns_the_delay_is_usable(told: object, attempt: int, spread: float) -> None:
-    waited = Retry.custom(5, lambda _: cast("Any", told)).delay_before(attempt, spread)
+    waited = Retry.custom(5, lambda _: cast("Any", told)).delay_after(attempt, spread)
     assert 0 <= waited <= LONGEST * (1 + JITTER)
 
 
 @given(shapes, spreads)
 def test_chance_is_the_only_source_of_difference(policy: Retry, spread: float) -> None:
-    assert policy.delay_before(3, spread) == copy.copy(policy).delay_before(3, spread)
+    assert policy.delay_after(3, spread) == copy.copy(policy).delay_after(3, spread)
 
 
 def test_by_default_every_exception_is_tried_again_but_no_exit() -> None:

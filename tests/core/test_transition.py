@@ -190,7 +190,7 @@ def test_no_delay_is_negative_and_none_overflows(job: Any, outcome: Outcome, pol
 @given(jobs, policies, spreads)
 def test_no_retry_comes_earlier_than_the_policy_asks(job: Any, policy: Retry, spread: float) -> None:
     failed = decide(job, Failed(BOOM), policy, spread)
-    asked = timedelta(seconds=policy.delay_before(job.attempts, 0))
+    asked = timedelta(seconds=policy.delay_after(job.attempts, 0))
     assert failed.delay is None or failed.delay >= asked
 
 

@@ -121,7 +121,7 @@ class Retry(Signal):
         """
         return cls(attempts, jitter=jitter, on=on, never=never, delay=delay)
 
-    def delay_before(self, attempt: int, spread: float) -> float:
+    def delay_after(self, attempt: int, spread: float) -> float:
         """Seconds to wait after failed attempt number `attempt`, counted from 1. Never raises, never negative.
 
         `spread` in [0, 1) is the chance that jitter is made of; 0 gives the bare delay. What lies outside is treated
