@@ -42,6 +42,7 @@ from windlass.core.schedule import Cron, cron
 from windlass.core.signals import Cancel, Reject, Signal, Snooze
 from windlass.core.status import Status
 from windlass.core.unique import Unique
+from windlass.observability.logs import Logs
 from windlass.stores.contract import Retention
 
 __version__ = "0.1.0"
@@ -77,6 +78,7 @@ __all__ = [
     "Lock",
     "LockHeld",
     "LockLost",
+    "Logs",
     "MoveRefused",
     "PayloadInvalid",
     "Progress",

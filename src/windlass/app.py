@@ -30,6 +30,7 @@ from windlass.core.retry import Retry
 from windlass.core.schedule import Cron
 from windlass.core.signals import as_duration
 from windlass.core.words import read_words
+from windlass.observability.logs import Logs
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
 
@@ -96,7 +97,7 @@ class Windlass:
         self.retention = _kept(retention or Retention())
         self.ageing = ageing
         self.registry = Registry(allow_override=allow_override)
-        self.hub = Hub()
+        self.hub = Hub(Logs())
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
@@ -131,8 +132,11 @@ class Windlass:
             door.close()
 
     def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
-        """Tell `listener` every event of this application (see `windlass.core.events`); call the result to stop."""
-        return self.hub.listen(listener)
+        """Tell `listener` every event of this application (see `windlass.core.events`); call the result to stop.
+
+        Events are logged under the name `windlass` in any case; a `Logs` of your own stands in for that.
+        """
+        return self.hub.listen(listener, in_place_of_fallback=isinstance(listener, Logs))
 
     # Defining.
 

@@ -20,7 +20,7 @@ PUBLIC = set(
     """
 Ageing Bound Cancel Cron Ctx DuplicateJob Entry Error Explanation Flow FlowHandle Group Handle Handler HandlerError
 HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost
-Limit Lock LockHeld LockLost MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry
+Limit Lock LockHeld LockLost Logs MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry
 ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError StoreUnavailable TransactionRefused
 Unique ValueRefused Why Windlass WindlassError cron
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated, cast
@@ -12,6 +13,7 @@ from windlass.cli import commands
 from windlass.cli.desk import Globals
 from windlass.cli.output import FAILURE, INTERRUPTED, OK, USAGE, Stop, complain, exit_code
 from windlass.core.errors import WindlassError
+from windlass.observability.logs import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,6 +163,8 @@ def _first(error: Exception) -> Exception:
 
 def main() -> None:
     """The console script."""
+    # The program has a voice of its own: what jobs log on the way is for those who ask, with `worker`.
+    logging.getLogger(LOGGER).addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
         # A terminal or file that cannot show a character gets a mark for it, not an exception.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a text stream

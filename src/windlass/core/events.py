@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,33 +214,55 @@ Event: TypeAlias = (
 )
 
 
+class Fallback(Protocol):
+    """A listener that is there by default."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether it would do nothing about a job that goes well."""
+        ...
+
+    def __call__(self, event: Event) -> Any: ...
+
+
 class Hub:
-    """Tells listeners what happened. A listener that raises is left out for that event and the work goes on."""
+    """Tells listeners what happened. A listener that raises is left out for that event and the work goes on.
 
-    __slots__ = ("_listeners",)
+    The fallback is told last, unless somebody listens in its place.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_fallback", "_in_its_place", "_listeners")
+
+    def __init__(self, fallback: Fallback | None = None) -> None:
         self._listeners: dict[object, Callable[[Event], Any]] = {}
+        self._fallback = fallback
+        self._in_its_place: set[object] = set()
 
-    def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
+    def listen(self, listener: Callable[[Event], Any], *, in_place_of_fallback: bool = False) -> Callable[[], None]:
         """Add a listener; call what is returned to remove it, once or more."""
         # Under a key of its own: one that listens twice is told twice, and each removal removes its own.
         key = object()
         self._listeners[key] = listener
+        if in_place_of_fallback:
+            self._in_its_place.add(key)
 
         def remove() -> None:
             self._listeners.pop(key, None)
+            self._in_its_place.discard(key)
 
         return remove
 
     @property
     def silent(self) -> bool:
-        """Whether nobody listens, so that a hot path need not build the event."""
-        return not self._listeners
+        """Whether nobody would do anything about a job that goes well, so that a hot path need not build the event."""
+        return not self._listeners and (self._fallback is None or self._fallback.silent)
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""
-        for listener in tuple(self._listeners.values()):
+        listeners = (*self._listeners.values(),)
+        if self._fallback is not None and not self._in_its_place:
+            listeners += (self._fallback,)
+        for listener in listeners:
             try:
                 listener(event)
             except Exception:  # noqa: BLE001, S112  # an observer's fault must not stop the work it observes

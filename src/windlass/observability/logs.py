@@ -22,6 +22,18 @@ Format: TypeAlias = Literal["text", "json"]
 LOGGER = "windlass"
 _FACTS = "windlass_facts"
 _LONGEST = 500
+_OF_JOBS = (
+    events.JobEnqueued,
+    events.JobEnqueuedInTransaction,
+    events.JobOperated,
+    events.JobDiscarded,
+    events.JobStarted,
+    events.JobEnded,
+    events.ResultRefused,
+    events.JobFenced,
+    events.JobRescued,
+    events.JobStuck,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +47,29 @@ class Line:
 
 
 class Logs:
-    """A listener for `app.listen`: writes each event to a logger, below whose level it costs next to nothing."""
+    """Writes each event to a logger, below whose level it costs next to nothing.
+
+    What happens to single jobs goes to the logger's child `jobs`, all else to its child `worker`. An application has
+    one of these on the logger `windlass` from the start; `app.listen(Logs(logger))` puts another in its place.
+    """
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
-        self._logger = logger or logging.getLogger(LOGGER)
+        above = logger or logging.getLogger(LOGGER)
+        self._jobs, self._worker = above.getChild("jobs"), above.getChild("worker")
+
+    @property
+    def silent(self) -> bool:
+        """Whether a job that goes well makes no line."""
+        return not self._jobs.isEnabledFor(logging.INFO)
 
     def __call__(self, event: events.Event) -> None:
-        if not self._logger.isEnabledFor(level_of(event)):
+        logger = self._jobs if isinstance(event, _OF_JOBS) else self._worker
+        if not logger.isEnabledFor(level_of(event)):
             return
         line = describe(event)
-        self._logger.log(
-            line.level, "%s %s", line.event, line.text, extra={_FACTS: {"event": line.event, **line.facts}}
-        )
+        # Made fit here: whose handler writes it, and how, is not known.
+        text = plain(line.text)
+        logger.log(line.level, "%s %s", line.event, text, extra={_FACTS: {"event": line.event, **line.facts}})
 
 
 class TextFormatter(logging.Formatter):

@@ -170,7 +170,7 @@ class Settling:
         self._held_until = time.monotonic() + random.uniform(0.5, 1) * self._pause
 
     def _finish(self, batch: list[End], verdicts: list[Verdict]) -> None:
-        silent = self._hub.silent
+        silent = self._hub.silent and {*verdicts} == {Verdict.APPLIED} and not any(e.transition.error for e in batch)
         held = [end for end, verdict in zip(batch, verdicts, strict=True) if verdict is Verdict.HELD]
         if held:
             self._set_aside(held, all_of_them=len(held) == len(batch))

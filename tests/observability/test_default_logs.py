@@ -1,0 +1,134 @@
+"""What an application logs when nobody has set anything up: to the standard tree, without handlers of its own."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.apps import app_at
+from windlass import Logs, Windlass
+from windlass.core.events import ChoreDone, StoreTroubled
+
+SCRIPT = """
+import asyncio
+from windlass import Windlass
+
+app = Windlass("sqlite:///jobs.db")
+
+@app.job(retry=1)
+async def boom() -> None:
+    raise ValueError("no good\\x1b[2J\\nerror forged")
+
+@app.job
+async def fine() -> None: ...
+
+async def main() -> None:
+    await boom.enqueue()
+    await fine.enqueue()
+    await app.worker(drain=True).run()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Windlass:
+    app = app_at(tmp_path / "jobs.db")
+
+    @app.job(retry=1)
+    async def boom() -> None:
+        raise ValueError("no good")
+
+    @app.job
+    async def fine() -> None: ...
+
+    return app
+
+
+async def work(app: Windlass, *names: str) -> None:
+    async with app:
+        for name in names:
+            await app.enqueue(name)
+        await app.worker(drain=True).run()
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
+    return [(one.name, one.levelname, one.getMessage().split()[0]) for one in caplog.records]
+
+
+async def test_a_failed_job_is_logged_by_default_and_one_that_succeeds_is_not(
+    app: Windlass, caplog: pytest.LogCaptureFixture
+) -> None:
+    await work(app, "boom", "fine")
+    assert lines(caplog) == [("windlass.jobs", "ERROR", "failed")]
+    assert "ValueError: no good" in caplog.text
+
+
+async def test_at_info_there_is_a_line_for_each_move(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await work(app, "fine")
+    found = lines(caplog)
+    assert ("windlass.worker", "INFO", "ready") in found
+    assert [one[2] for one in found if one[0] == "windlass.jobs"] == ["started", "succeeded"]
+
+
+async def test_a_logger_can_be_silenced_as_any_other(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="windlass")
+    await work(app, "boom")
+    assert caplog.records == []
+
+
+def test_the_hot_path_is_silent_unless_somebody_would_see_its_lines(
+    app: Windlass, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = [app.hub.silent]
+    caplog.set_level(logging.INFO, logger="windlass")
+    found.append(app.hub.silent)
+    caplog.set_level(logging.WARNING, logger="windlass.jobs")
+    found.append(app.hub.silent)
+    stop = app.listen(lambda _: None)
+    found.append(app.hub.silent)
+    stop()
+    found.append(app.hub.silent)
+    assert found == [True, False, True, False, True]
+
+
+def test_logs_of_ones_own_stand_in_for_the_default(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    trouble = StoreTroubled("claim", "gone")
+    first, second = app.listen(Logs()), app.listen(Logs(logging.getLogger("shop")))
+    app.hub.tell(trouble)
+    assert [one.name for one in caplog.records] == ["windlass.worker", "shop.worker"]
+    first()
+    first()
+    app.hub.tell(trouble)
+    assert [one.name for one in caplog.records][2:] == ["shop.worker"]
+    second()
+    app.hub.tell(trouble)
+    assert [one.name for one in caplog.records][3:] == ["windlass.worker"]
+
+
+def test_another_listener_leaves_the_default_alone(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    app.listen(lambda _: None)
+    app.hub.tell(ChoreDone("prune", 1))
+    app.hub.tell(StoreTroubled("claim", "gone\nerror forged"))
+    assert lines(caplog) == [("windlass.worker", "WARNING", "store-trouble")]
+    assert "\n" not in caplog.records[0].getMessage()
+
+
+def test_in_a_program_without_any_logging_it_comes_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    [line] = done.stderr.splitlines()
+    assert line.startswith("failed boom ")
+    assert "ValueError: no good" in line
+    assert "\x1b" not in line
+    assert done.stdout == ""
+
+
+def test_no_handler_is_ever_added(app: Windlass) -> None:
+    for name in ("windlass", "windlass.jobs", "windlass.worker"):
+        assert logging.getLogger(name).handlers == []
