@@ -325,9 +325,10 @@ async def test_a_promotion_looks_at_the_first_of_each_line(profiled: Profiled) -
 
 
 async def test_a_turn_is_found_without_looking_at_those_that_wait(profiled: Profiled) -> None:
-    fair = [draft("fair", user_id=f"u{n % 3}", fair_by="user_id") for n in range(150)]
+    # In a queue that nobody knew before: else those are looked for, for some seconds, who had not heard of turns there.
+    fair = [draft("fair", queue="turns", user_id=f"u{n % 3}", fair_by="user_id") for n in range(150)]
     await put(profiled.store, *fair)
-    one = draft("fair", user_id="u1", fair_by="user_id")
+    one = draft("fair", queue="turns", user_id="u1", fair_by="user_id")
     looked = await profiled.during(lambda: put(profiled.store, one))
     assert documents(looked) <= 3, looked
     assert sum(looking.keys for looking in looked) <= 10, looked

@@ -137,8 +137,8 @@ class Link:
         """queues where jobs take turns, and since when: there those that take no part are told from them"""
         self.aged_to = ""
         """behind which queue the next look for what has stood long begins"""
-        self.told_apart: set[str] = set()
-        """of these: where also those were told from them that somebody queued who had not heard of it"""
+        self.tell_apart_from: dict[str, float] = {}
+        """of these: when to look again for what somebody queued who had not heard of it, by the monotonic clock"""
         self.held: dict[str, Doc] = {}
         """jobs as they were claimed here, so that their end can be written without reading them: only hints"""
         self.swept: dict[str, str] = {}

@@ -7,6 +7,7 @@ asynchronous store, a caller's asynchronous session and a synchronous one each a
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -152,7 +153,9 @@ async def open_queues(link: Link, names: set[str], fair: set[str]) -> dict[str, 
     link.fair |= fair_since(rows)
     since, new = await link.now(), fair - link.fair.keys()
     for name in sorted(names - {row["_id"] for row in rows} | new):
-        await queues.update_one({"_id": name}, opening(since if name in new else None), upsert=True)
+        done = await queues.update_one({"_id": name}, opening(since if name in new else None), upsert=True)
+        if name in new and done.upserted_id is not None:
+            link.tell_apart_from[name] = math.inf  # nobody else has looked at it before
     link.fair |= dict.fromkeys(new, since)
     limits = limits_of(rows)
     link.saw_open(names - set(limits))

@@ -5,6 +5,8 @@ Whoever inserts at the same moment may take the same turn: such jobs stand besid
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -102,14 +104,19 @@ _LATEST = timedelta(seconds=10)  # when the last that they queued in that time h
 
 
 async def tell_apart(link: Link, queues: Collection[str], now: datetime) -> None:
-    """Tell also those from fair jobs that somebody queued just after these queues had become theirs, unknowing."""
-    for name in sorted(set(queues) - link.told_apart):
-        since = link.fair[name]
+    """Tell also those from fair jobs that somebody queued just after these queues had become theirs, unknowing.
+
+    In the first seconds of that; where many are to be looked at, it takes no more than half of the time.
+    """
+    for name in queues:
+        began, since = time.monotonic(), link.fair[name]
+        if began < link.tell_apart_from.get(name, 0.0):
+            continue
         window: Doc = {"$gte": since - _UNHEARD, "$lte": since + _UNHEARD}
         unknown: Doc = {"status": "queued", "queue": name, "run_at": window, "fair_key": {"$exists": False}}
         await link.surely(partial(link.jobs.update_many, unknown, {"$set": {"fair_key": ""}}, hint="ready"))
-        if now > since + _LATEST:
-            link.told_apart.add(name)
+        ended = time.monotonic()
+        link.tell_apart_from[name] = math.inf if now > since + _LATEST else 2 * ended - began
 
 
 async def without_part(link: Link, docs: Iterable[Doc]) -> set[str]:
