@@ -15,12 +15,13 @@ from pymongo import MongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 
 from tests.contract.places import mongo_url
-from tests.contract.steps import get, put, settle, take
+from tests.contract.steps import get, put, settle, take, told
 from tests.support.drafts import draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, new_home
 from tests.support.servers import listens, program, start_mongo
 from tests.support.until import until
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused, ValueRefused
+from windlass.core.history import Happened
 from windlass.core.outcome import Succeeded
 from windlass.core.status import Status
 from windlass.core.transition import decide
@@ -199,17 +200,23 @@ async def test_a_stream_that_breaks_wakes_everybody_and_opens_again(fragile: str
 async def test_an_end_that_was_written_but_not_known_to_be_durable_is_asked_for_again(fragile: str) -> None:
     store = store_at(urlsplit(fragile)._replace(path=f"/t{secrets.token_hex(8)}").geturl())
     await store.open()
-    [id_] = await put(store)
-    job = await take(store)
+    [id_], job = await put(store), await take(store)
+    await put(store)
+    other = await take(store)
     client: MongoClient[dict[str, Any]] = MongoClient(fragile)
     with client:
         refused = {"failCommands": ["update"], "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}}
-        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=refused)
+        client.admin.command("configureFailPoint", "failCommand", mode="alwaysOn", data=refused)
         with pytest.raises(StoreUnavailable, match="majority"):
             await settle(store, job)
         client.admin.command("configureFailPoint", "failCommand", mode="off")
-    assert (await get(store, id_)).status is Status.SUCCEEDED
-    assert await settle(store, job) is Verdict.APPLIED
+        assert (await get(store, id_)).status is Status.SUCCEEDED
+        assert await settle(store, job) is Verdict.APPLIED
+        # Asked for again by the call itself, where a majority answers soon enough.
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=refused)
+        assert await settle(store, other) is Verdict.APPLIED
+    for ended in (job, other):
+        assert await told(store, ended.id) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
     await store.close()
 
 
