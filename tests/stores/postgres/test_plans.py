@@ -75,6 +75,20 @@ SELECT '01900003-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 'nobody handles i
     '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
 FROM generate_series(1, $1::int) AS i
 """
+# Jobs that run, some of which end in a moment.
+FILL_RUNNING = """
+INSERT INTO held.windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, worker_id,
+    lease_token, lease_expires_at, started_at, history
+)
+SELECT '01900004-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't', 'q', '{}', 'processing', 100, now(), 5, 3, now(),
+    now(), 'w1', 1, now() + interval '1 hour', now() - interval '1 hour',
+    '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
+FROM generate_series(1, $1::int) AS i
+"""
+END_RUNNING = """
+UPDATE held.windlass_jobs SET status = 'succeeded', finished_at = now(), lease_expires_at = NULL WHERE id > $1::text
+"""
 TYPES = frozenset(f"t{n}" for n in range(7)) | {"noop"}
 
 
@@ -248,7 +262,7 @@ async def test_settling_finds_each_job_by_its_id(counters: Counters) -> None:
 
     counted = await counters.during(settle)
     assert counted["whole table"] == 0
-    assert counted["jobs_leases"] == 0
+    assert counted["jobs_running"] == 0
     assert counted["jobs_pkey"] <= 5 * BATCH * 3
 
 
@@ -300,8 +314,42 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
     for name, (most, call) in calls.items():
         counted = await counters.during(call)
         assert counted["whole table"] == 0, name
-        del counted["jobs_leases"]  # all that runs is looked at: the tests before this one have claimed some
+        del counted["jobs_running"]  # all that runs is looked at: the tests before this one have claimed some
         assert read(counted) <= most, (name, counted)
+
+
+async def test_behind_an_old_snapshot_a_rescue_looks_at_what_runs_and_a_look_for_cancels_at_what_is_cancelled(
+    server: Server,
+) -> None:
+    counters = Counters(server.url, "held")
+    store = counters.store()
+    await store.open()
+    await store.close()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+    old: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+
+    async def rescue(store: Store) -> None:
+        assert await store.jobs.rescue(100) == []
+        [long] = await put(store, draft())
+        [lost] = await store.jobs.claim(want(1, lease=timedelta(0)))
+        assert [one.id for one in await store.jobs.rescue(100)] == [lost.id], "claimed since the first look"
+        [again] = await store.jobs.claim(want(1, worker="w2"))
+        assert again.id == long
+        await db.execute("UPDATE held.windlass_jobs SET lease_expires_at = now() WHERE id LIKE '%000000000001'")
+        [found] = await store.jobs.rescue(100)
+        assert found.id.endswith("000000000001"), "ran at the first look"
+        assert await store.jobs.cancels("w1") == frozenset()
+
+    async with old.transaction(isolation="repeatable_read"):
+        await old.execute("SELECT")
+        await db.execute(FILL_RUNNING, 100_000, timeout=100)
+        await db.execute(END_RUNNING, "01900004-0000-7000-8000-000000000014", timeout=100)
+        await db.execute("ANALYZE held.windlass_jobs")
+        counted = await counters.during(rescue)
+    await db.close()
+    await old.close()
+    assert counted["whole table"] == 0
+    assert read(counted) <= 110_000, "more than the first look went by all that has ended"
 
 
 async def test_promote_looks_at_a_few_lines_of_very_many_whose_holders_go_on(server: Server) -> None:

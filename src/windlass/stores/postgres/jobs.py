@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Replaced, Verdict
-from windlass.stores.postgres import inserting, joining, operating, pruning, settling, sweeping
+from windlass.stores.postgres import inserting, joining, operating, pruning, rescuing, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import Room, guarded, in_doubt
 from windlass.stores.postgres.leases import Leases
 from windlass.stores.postgres.notices import CANCEL, CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
+from windlass.stores.postgres.rescuing import Watch
 from windlass.stores.postgres.unblocking import Rounds
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class PostgresJobs(Room):
         super().__init__(link)
         self._claiming = Claiming(link)
         self._rounds = Rounds()
+        self._watch = Watch()
         self._passed = pruning.Passed()
         self._leases = Leases()
         self._unsure: dict[str, float] = {}
@@ -176,7 +178,7 @@ class PostgresJobs(Room):
     @guarded
     async def rescue(self, n: int) -> list[Rescued]:
         """Hand back what was lost."""
-        rescued, queues = await sweeping.rescue(self.link, n)
+        rescued, queues = await rescuing.rescue(self.link, n, self._watch)
         if rescued:
             self.link.changed(CHANGED, *claimable(queues))
         return rescued

@@ -1,4 +1,4 @@
-"""Sweep: promote what is due, raise what waited long, rescue what was lost."""
+"""Sweep: promote what is due, raise what waited long."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.history import Happened
-from windlass.core.outcome import Lost
 from windlass.core.status import Status
-from windlass.core.transition import decide, honour_cancel
-from windlass.stores.contract import Promoted, Rescued
+from windlass.stores.contract import Promoted
 from windlass.stores.postgres import rates
-from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end, marked, whole
-from windlass.stores.postgres.settling import end_and_unblock, written
+from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked, whole
 from windlass.stores.postgres.unblocking import sweep
 
 if TYPE_CHECKING:
-    from windlass.stores.postgres.connection import Ask, Link
+    from windlass.stores.postgres.connection import Link
     from windlass.stores.postgres.unblocking import Rounds
 
 # min() over each status by itself: the index on run_at serves both.
@@ -91,38 +88,3 @@ async def age(link: Link, after: timedelta, to: int, n: int) -> int:
     """Raise what has stood so long, passing over what is being claimed."""
     line = line_end(Happened.AGED, Status.QUEUED)[:-1]
     return len(await link.fetch(AGE, whole(after), to, n, line))
-
-
-# All that runs is looked at: there are never many, and an index on the expiry would be written by every heartbeat.
-LOST = f"""
-WITH {CLOCK}
-SELECT coalesce(j.confirmed = j.lease_token, false), {COLUMNS} FROM windlass_jobs AS j, clock AS c
-WHERE j.status = 'processing' AND j.lease_expires_at <= c.now
-ORDER BY j.lease_expires_at LIMIT $1::int FOR UPDATE OF j SKIP LOCKED
-"""  # noqa: S608  # made of constants
-ANY_LOST = """
-SELECT 1 FROM windlass_jobs WHERE status = 'processing' AND lease_expires_at <= statement_timestamp() LIMIT 1
-"""
-
-
-async def rescue(link: Link, n: int) -> tuple[list[Rescued], list[str]]:
-    """Hand back what was lost; also names the queue of each job that was queued.
-
-    Who reads the expiry holds the row until the change is made.
-    """
-    if not await link.fetch(ANY_LOST):
-        return [], []
-    return await link.transaction(lambda ask: _rescue(link, ask, n))
-
-
-async def _rescue(link: Link, ask: Ask, n: int) -> tuple[list[Rescued], list[str]]:
-    rows = await ask(LOST, n)
-    if not rows:
-        return [], []
-    leases = [(job_of(row[1:]), Lost(confirmed=row[0])) for row in rows]
-    decided = [(job, decide(job, lost)) for job, lost in leases]
-    told = [(job, one if job.cancel_requested_at is None else honour_cancel(one)) for job, one in decided]
-    statement, values, _ = written([one for _, one in told], forced=True)
-    _, freed = await end_and_unblock(link, ask, statement, values)
-    queued = [job.queue for job, one in told if one.to is Status.QUEUED]
-    return [Rescued(job.id, job.worker_id, one.to) for job, one in told], queued + freed
