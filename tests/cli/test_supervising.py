@@ -87,7 +87,7 @@ def test_stuck_threads_end_the_process_so_that_a_fresh_one_is_started(shop: Shop
     )
     shop.ok("enqueue", "sink", "--timeout", "200ms")
     parent = shop.start("worker", "mud:app", "--max-stuck", "1", "--weight", "default=2")
-    shop.says("1 thread of 20 slots will not end: stopping, a fresh process has to take over")
+    shop.says("1 of 20 slots is held by a handler that will not end: stopping, a fresh process has to take over")
     shop.says("was recycled; starting a fresh one")
     shop.says("ready", times=2)
     parent.send_signal(signal.SIGTERM)

@@ -20,7 +20,7 @@ def test_a_worker_tells_what_it_is_and_ends_cleanly_on_sigterm(shop: Shop) -> No
     assert "queues      mail:3, default:20; 23 slots" in log
     child.send_signal(signal.SIGTERM)
     assert child.wait(10) == 0
-    assert "stopped 0 done" in shop.log
+    assert "stopped 0 attempts ended" in shop.log
 
 
 @pytest.mark.timeout(60)
