@@ -108,6 +108,15 @@ _SOURCES = (
 
 def load(environ: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
     """The settings of this process: the file `windlass.toml` where there is one, and over it the environment."""
+    return replace(Settings(), **_found(environ, file))
+
+
+def names(field: str) -> bool:
+    """Whether somebody has set it, be it to its default."""
+    return field in _found(None, None)
+
+
+def _found(environ: Mapping[str, str] | None, file: Path | None) -> dict[str, Any]:
     given = os.environ if environ is None else environ
     named = file or (Path(given["WINDLASS_FILE"]) if "WINDLASS_FILE" in given else None)
     found: dict[str, Any] = _from_file(named or Path(DEFAULT_FILE), required=named is not None)
@@ -116,7 +125,7 @@ def load(environ: Mapping[str, str] | None = None, file: Path | None = None) -> 
             if name in given:
                 found[source.field] = _read(source, name, given[name])
                 break
-    return replace(Settings(), **found)
+    return found
 
 
 def check_namespace(value: str) -> str:

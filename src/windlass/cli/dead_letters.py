@@ -11,6 +11,7 @@ from windlass.cli import filters
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.enqueueing import read_payload
 from windlass.cli.facts import at, job_facts, ms
+from windlass.cli.ids import whole_ids
 from windlass.cli.looking import show_jobs
 from windlass.cli.operating import ACTOR, AllOption, IdsArgument, ReasonOption, YesOption, chosen, confirm
 from windlass.cli.output import OK, USAGE, Stop, exit_code
@@ -200,7 +201,7 @@ def _run(
         if not ids:
             await many(desk)
             return OK
-        codes = [await _tried(desk, one, job_id) for job_id in ids]
+        codes = [await _tried(desk, one, job_id) for job_id in await whole_ids(desk, ids)]
         return max(codes, key=lambda code: (code != OK, -code))
 
     code = at_desk(ctx, work)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windlass.cli.desk import Desk, at_desk
+from windlass.cli.desk import Desk, at_desk, globals_of
 from windlass.cli.following import follow_all
+from windlass.cli.ids import whole_ids
 from windlass.cli.words import duration, entity, instant, maybe_duration, value
 from windlass.client.handle import Handle
-from windlass.core.draft import check_id
 from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def enqueue(
             desk.screen.line(handle.id)
             if not handle.created:
                 desk.screen.say("was there already: its key is held by this job, nothing was enqueued")
+        if globals_of(ctx).store is None:
+            desk.screen.remark(f"in {desk.place}" + (", which was made for it" if desk.made else ""))
         if wait or follow:
             await follow_all(desk, [handle], tell=follow, seconds=longest)
 
@@ -96,7 +98,7 @@ def enqueue(
 
 def wait(
     ctx: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID …", help="The jobs.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID …", help="The jobs, by id or its beginning.")],
     follow: Annotated[bool, typer.Option("--follow", help="Tell what happens meanwhile.")] = False,
     timeout_wait: WaitTimeout = None,
 ) -> None:
@@ -107,7 +109,8 @@ def wait(
     seconds = _seconds(timeout_wait)
 
     async def work(desk: Desk) -> None:
-        handles = [Handle[Any](desk.app.client, check_id(one), created=False, codec=None) for one in ids]
+        named = await whole_ids(desk, ids)
+        handles = [Handle[Any](desk.app.client, job_id, created=False, codec=None) for job_id in named]
         await follow_all(desk, handles, tell=follow, seconds=seconds)
 
     at_desk(ctx, work)

@@ -8,16 +8,19 @@ import typer
 
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import at
+from windlass.cli.ids import whole_id
 
 if TYPE_CHECKING:
     from windlass.client.explaining import Explanation
 
 
-def explain(ctx: typer.Context, id: Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.")]) -> None:
+def explain(
+    ctx: typer.Context, id: Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")]
+) -> None:
     """Say why a job is not running, in one sentence."""
 
     async def work(desk: Desk) -> None:
-        found = await desk.app.jobs.explain(id)
+        found = await desk.app.jobs.explain(await whole_id(desk, id))
         if desk.screen.as_json:
             desk.screen.fact(_facts(found))
         else:

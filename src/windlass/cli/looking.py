@@ -9,6 +9,7 @@ import typer
 from windlass.cli import filters
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import entry_facts, job_facts, ms, worker_facts
+from windlass.cli.ids import whole_id
 from windlass.cli.timeline import show_job
 from windlass.cli.words import clock, count, milliseconds, plural, span
 from windlass.client.presence import is_alive, silence
@@ -58,15 +59,16 @@ def jobs(
 
 def job(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")],
     traceback: Annotated[bool, typer.Option("--traceback", help="Also where its last error was raised.")] = False,
     payload: Annotated[bool, typer.Option("--payload", help="Its payload and result in full.")] = False,
 ) -> None:
     """Show everything about one job, with its timeline."""
 
     async def work(desk: Desk) -> None:
-        found = await desk.app.jobs.get(id)
-        history = await desk.app.jobs.history(id)
+        job_id = await whole_id(desk, id)
+        found = await desk.app.jobs.get(job_id)
+        history = await desk.app.jobs.history(job_id)
         if desk.screen.as_json:
             desk.screen.fact({**job_facts(found, contents=True), "history": [entry_facts(one) for one in history]})
         else:

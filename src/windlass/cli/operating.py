@@ -11,10 +11,10 @@ import typer
 
 from windlass.cli import filters
 from windlass.cli.desk import Desk, at_desk
+from windlass.cli.ids import check_beginning, whole_ids
 from windlass.cli.output import NOT_FOUND, OK, REFUSED, USAGE, Stop
 from windlass.cli.words import count, plural
 from windlass.client.operating import operate
-from windlass.core.draft import check_id
 from windlass.stores.contract import Action, Operated, Order
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ ACTOR = "operator"
 _PAGE = 500
 _DONE = {Action.CANCEL: "cancelled", Action.RETRY: "queued again", Action.DELETE: "deleted"}
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID …]", help="These jobs; else a filter.")]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID …]", help="These jobs, by id or its beginning; else a filter.")
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Every job there is.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Goes into the jobs' history.")]
@@ -118,7 +120,7 @@ def _operate(ctx: typer.Context, bulk: Bulk) -> None:
     ids = chosen(bulk.ids, f"windlass {bulk.action}", by_filter=bool(bulk.wanted) or bulk.everything)
 
     async def work(desk: Desk) -> int:
-        return await (_by_id(desk, bulk, ids) if ids else _by_filter(desk, bulk))
+        return await (_by_id(desk, bulk, await whole_ids(desk, ids)) if ids else _by_filter(desk, bulk))
 
     code = at_desk(ctx, work)
     if code != OK:
@@ -129,7 +131,7 @@ def chosen(ids: Sequence[str], command: str, *, by_filter: bool, such: str = "--
     """The ids given, checked; none where a filter says which jobs. One of the two must be given, not both."""
     if bool(ids) == by_filter:
         raise Stop(USAGE, f"which jobs? Give ids, or a filter such as {such}, or --all: {command} …")
-    return [check_id(one) for one in ids]
+    return [check_beginning(one) for one in ids]
 
 
 async def _by_id(desk: Desk, bulk: Bulk, ids: Sequence[str]) -> int:

@@ -116,6 +116,12 @@ class Screen:
         if not self.as_json and not self.quiet:
             self.line(text, style)
 
+    def remark(self, text: str) -> None:
+        """A line on standard error for people, beside what others may read; silent with --quiet."""
+        if not self.quiet:
+            with suppress(OSError):
+                print(plain(text), file=sys.stderr)  # noqa: T201  # the command line's own voice
+
     def line(self, text: str, style: str | None = None) -> None:
         """A line that is the command's very answer: printed also with --quiet."""
         if style is not None and self.rich:
