@@ -90,3 +90,34 @@ def test_events_are_values() -> None:
     assert JobEnqueued("1", "mail", "default", True) != JobEnqueued("1", "mail", "default", False)
     with pytest.raises(AttributeError):
         StoreRecovered("claim", 1.5).seconds = 2  # type: ignore[misc]  # the refusal is tested
+
+
+class Noted:
+    """A fallback that notes what it is told."""
+
+    def __init__(self, *, silent: bool) -> None:
+        self.silent = silent
+        self.heard: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.heard.append(event)
+
+
+def test_the_fallback_is_told_unless_somebody_listens_in_its_place() -> None:
+    noted = Noted(silent=True)
+    hub = Hub(noted)
+    hub.listen(lambda _: None)
+    hub.tell(AN_EVENT)
+    remove = hub.listen(lambda _: None, in_place_of_fallback=True)
+    hub.tell(AN_EVENT)
+    assert noted.heard == [AN_EVENT]
+    remove()
+    remove()
+    hub.tell(AN_EVENT)
+    assert noted.heard == [AN_EVENT, AN_EVENT]
+
+
+def test_a_hub_is_as_silent_as_its_fallback_while_nobody_listens() -> None:
+    assert Hub().silent
+    assert Hub(Noted(silent=True)).silent
+    assert not Hub(Noted(silent=False)).silent

@@ -16,7 +16,7 @@ from tests.core.making import declared
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
-from windlass.core.handler import Declaration, Handler, declare_instance
+from windlass.core.handler import ATTRIBUTES, Declaration, Handler, declare_instance, declared_by, name_of
 from windlass.core.limit import Limit
 from windlass.core.rate import Rate
 from windlass.core.retry import DEFAULT_POLICY
@@ -428,6 +428,7 @@ def test_the_data_of_a_class_handler_is_the_whole_payload() -> None:
     assert found.codec.encode_plain({"worker": "ann"}) == '{"starts_at":null,"worker":"ann"}'
     assert found.codec.encode_result("sent") == '"sent"'
     assert found.codec.first == "*"
+    assert found.codec.names == {"data"}
 
 
 def test_a_class_handler_knows_how_it_runs_and_where_it_comes_from() -> None:
@@ -539,3 +540,105 @@ def test_the_first_argument_is_known_by_name() -> None:
     def two(ctx: Ctx, a: int, b: int = 2) -> None: ...
 
     assert [declared(one).codec.first for one in (none, by_name_only, two)] == [None, None, "a"]
+
+
+class Renamed(Handler[int, int]):
+    """Doubles."""
+
+    def perform(self, number: int, /) -> int:
+        return number * 2
+
+
+class WithCtx(Handler[int, Any]):
+    def perform(self, data: int, context: Ctx) -> Any:
+        return data, context
+
+
+class Unannotated(Handler[int, Any]):
+    # What is tested is that it needs no annotations.
+    def perform(self, data, job):  # type: ignore[no-untyped-def]  # pyright: ignore  # noqa: ANN001, ANN201, PGH003
+        return data, job  # pyright: ignore[reportUnknownVariableType]
+
+
+class Unreadable(Handler[int, Any]):
+    def perform(self, data: Nowhere, context: windlass.Ctx) -> Any:  # type: ignore[name-defined]  # pyright: ignore  # noqa: F821, PGH003
+        return data, context
+
+
+class CtxAlone(Handler[int, None]):
+    def perform(self, ctx: Ctx) -> None: ...  # type: ignore[override]  # what is tested
+
+
+class SecondIsNone(Handler[int, None]):
+    def perform(self, data: int, user: str) -> None: ...
+
+
+class NoData(Handler[int, None]):
+    def perform(self) -> None: ...  # type: ignore[override]  # what is tested
+
+
+class OnlyByName(Handler[int, None]):
+    def perform(self, *, data: int) -> None: ...  # type: ignore[override]  # what is tested
+
+
+def test_the_data_goes_to_the_first_parameter_whatever_its_name() -> None:
+    found = of(Renamed())
+    assert (found.call(data=4), found.wants_ctx, found.call.__doc__) == (8, False, None)
+    assert isinstance(found.handler, Renamed)
+
+
+@pytest.mark.parametrize("handler", [WithCtx(), Unannotated(), Unreadable()])
+def test_the_context_goes_to_the_second(handler: Handler[int, Any]) -> None:
+    found = of(handler)
+    context = object()
+    assert found.wants_ctx
+    assert found.call(context, data=4) == (4, context)
+
+
+@pytest.mark.parametrize("handler", [CtxAlone(), SecondIsNone(), NoData(), OnlyByName()])
+def test_another_form_of_perform_is_refused(handler: Handler[int, None]) -> None:
+    with pytest.raises(HandlerError, match=r"write perform\(self, data\) or perform\(self, data, ctx: Ctx\)"):
+        of(handler)
+
+
+WORDS = (*ATTRIBUTES, "priority")
+
+
+class ByAttributes(Handler[int, None]):
+    name = "by.attributes"
+    queue = "mail"
+
+    def perform(self, data: int) -> None: ...
+
+    def priority(self) -> int:
+        return 3
+
+
+class Below(ByAttributes, queue="loud", retry=4):
+    pass
+
+
+class Same(ByAttributes, queue="mail"):
+    queue = "mail"
+
+
+class Twice(ByAttributes, queue="mail"):
+    queue = "other"
+
+
+class Unread(ByAttributes):
+    priority = 3  # type: ignore[assignment]  # pyright: ignore  # noqa: PGH003  # what is tested
+
+
+def test_attributes_declare_and_the_class_below_wins() -> None:
+    assert declared_by(ByAttributes, WORDS) == {"name": "by.attributes", "queue": "mail"}
+    assert declared_by(Below, WORDS) == {"name": "by.attributes", "queue": "loud", "retry": 4}
+    assert declared_by(Same, WORDS)["queue"] == "mail"
+    assert (name_of(Below), name_of(Renamed)) == ("by.attributes", "Renamed")
+
+
+def test_an_attribute_that_is_not_read_or_contradicts_is_refused() -> None:
+    with pytest.raises(HandlerError, match=r"Unread has the attribute priority, which is not read"):
+        declared_by(Unread, WORDS)
+    with pytest.raises(HandlerError, match=r"Twice declares queue twice, as 'mail' and as 'other'"):
+        declared_by(Twice, WORDS)

@@ -63,3 +63,10 @@ def test_a_name_no_handler_could_have_is_refused_quickly_and_shortly() -> None:
     with pytest.raises(HandlerNotFound, match=r"known: ") as caught:
         registry_of("x" * 200).get("x" * 201)
     assert "did you mean" not in str(caught.value)
+
+
+def test_where_it_was_said_so_the_second_of_a_name_replaces_the_first() -> None:
+    registry, other = Registry(allow_override=True), declared(other_work, name="mail.send")
+    registry.add(declared(work, name="mail.send"))
+    registry.add(other)
+    assert list(registry) == [other]
