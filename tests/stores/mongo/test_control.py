@@ -211,8 +211,8 @@ async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Stor
         database["windlass_jobs"].drop_index(name)
     database.drop_collection("windlass_rates")
     database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 1}})
-    assert await store.schema.pending() == ["0002_control", "0003_scale"]
-    assert await store.schema.migrate() == ["0002_control", "0003_scale"]
+    assert await store.schema.pending() == ["0002_control", "0003_scale", "0004_indexes"]
+    assert await store.schema.migrate() == ["0002_control", "0003_scale", "0004_indexes"]
     assert await store.schema.verify() == []
     assert (await take(store)).id == id_
 
@@ -230,7 +230,7 @@ async def test_workers_of_the_version_before_find_their_indexes_while_a_new_one_
         partialFilterExpression={"status": "queued"},
     )
     database["windlass_meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
-    assert await store.schema.migrate() == ["0003_scale"]
+    assert await store.schema.migrate() == ["0003_scale", "0004_indexes"]
     listing: list[dict[str, Any]] = [{"$match": {"status": "queued", "queue": "default"}}, {"$project": {"_id": 1}}]
     assert list(jobs.aggregate(listing, hint="claim")) == [{"_id": id_}]
     assert await store.schema.verify() == []
@@ -262,9 +262,10 @@ async def test_an_end_told_again_after_a_lost_answer_lets_go_on(failing: Store, 
     last, _ = await group(failing, 1)
     job = await take(failing)
     error = {"code": 64, "errmsg": "waiting timed out"}
-    fail(fragile, {"times": 1}, failCommands=["update"], writeConcernError=error)
+    fail(fragile, "alwaysOn", failCommands=["update"], writeConcernError=error)
     with pytest.raises(StoreUnavailable):
         await settle(failing, job)
+    fail(fragile, "off", failCommands=["update"])
     assert await status(failing, last) is Status.BLOCKED
     assert await settle(failing, job) is Verdict.APPLIED
     assert await status(failing, last) is Status.QUEUED

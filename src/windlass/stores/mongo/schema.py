@@ -20,7 +20,7 @@ from windlass.stores.mongo.connection import Room, guarded
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale")
+MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)

@@ -76,8 +76,7 @@ async def make(link: Link, statements: Sequence[str]) -> None:
         # Once what takes its place is there.
         for statement in statements:
             if statement.startswith(_DROPPED):
-                dropping = statement.replace(_DROPPED, f"{_DROPPED}CONCURRENTLY IF EXISTS ", 1)
-                await connection.execute(link.sql(dropping))
+                await connection.execute(link.sql(_dropped_beside(statement)))
     finally:
         link.drop(connection)
 
@@ -87,15 +86,20 @@ def _of_index(statement: str) -> bool:
 
 
 def by_hand(statements: Sequence[str]) -> list[str]:
-    """The same as statements for people: each index outside the transaction."""
-    tables = [_again(one) for one in statements if not _INDEX.match(one)]
+    """The same as statements for people: each index outside the transaction, and what it replaces dropped after it."""
+    tables = [_again(one) for one in statements if not _of_index(one)]
     indexes = [_beside(one) for one in statements if _INDEX.match(one)]
-    return ["BEGIN;", f"{HURRY};", *tables, "COMMIT;", *indexes]
+    dropped = [_dropped_beside(one) for one in statements if one.startswith(_DROPPED)]
+    return ["BEGIN;", f"{HURRY};", *tables, "COMMIT;", *indexes, *dropped]
 
 
 def _beside(statement: str) -> str:
     """The same index, made beside whoever works."""
     return statement.replace(" INDEX windlass_", " INDEX CONCURRENTLY windlass_", 1)
+
+
+def _dropped_beside(statement: str) -> str:
+    return statement.replace(_DROPPED, f"{_DROPPED}CONCURRENTLY IF EXISTS ", 1)
 
 
 def _again(statement: str) -> str:

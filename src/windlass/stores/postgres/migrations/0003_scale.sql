@@ -12,13 +12,7 @@ CREATE INDEX windlass_jobs_finished ON windlass_jobs (queue, status, finished_at
 -- The first that waits with a fair key. A job without one that came while others waited has the key '' and is left out.
 CREATE INDEX windlass_jobs_turns ON windlass_jobs ((queue || ''), priority, run_at)
     WHERE status = 'queued' AND fair_key > '';
--- The instant that no job with a fair key which comes later may stand before, while this one is queued.
-ALTER TABLE windlass_jobs ADD COLUMN floor timestamptz;
-CREATE INDEX windlass_jobs_floor ON windlass_jobs ((queue || ''), priority, floor)
-    WHERE status = 'queued' AND floor IS NOT NULL;
 -- With what is queued, the depth of a queue.
 CREATE INDEX windlass_jobs_waiting ON windlass_jobs ((queue || ''))
     WHERE status IN ('scheduled', 'retrying', 'blocked');
 CREATE INDEX windlass_schedules_due ON windlass_schedules (next_tick) WHERE paused_at IS NULL;
--- What has expired, for prune.
-CREATE INDEX windlass_locks_expiry ON windlass_locks (expires_at);

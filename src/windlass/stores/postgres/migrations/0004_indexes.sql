@@ -1,3 +1,9 @@
+-- The instant that no job with a fair key which comes later may stand before, while this one is queued.
+ALTER TABLE windlass_jobs ADD COLUMN floor timestamptz;
+CREATE INDEX windlass_jobs_floor ON windlass_jobs ((queue || ''), priority, floor)
+    WHERE status = 'queued' AND floor IS NOT NULL;
+-- What has expired, for prune.
+CREATE INDEX windlass_locks_expiry ON windlass_locks (expires_at);
 -- What waits, in the order of the claim, and with the type: one that nobody asks for is passed over without a look at its
 -- row, from PostgreSQL 17 on. It takes the place of the index without.
 CREATE INDEX windlass_jobs_ready ON windlass_jobs (queue, priority, run_at, id, type) WHERE status = 'queued';
