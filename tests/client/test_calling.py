@@ -81,7 +81,7 @@ async def test_an_option_among_the_arguments_is_hinted_at(app: Windlass) -> None
     with pytest.raises(PayloadInvalid, match=r"send\.using\(queue=…\)"):
         call.bind("ada", queue="vip")
     with pytest.raises(PayloadInvalid) as told:
-        await call.enqueue("ada", dleay=5)
+        await call.enqueue("ada", puase=5)
     assert "using" not in str(told.value)
     call = later
     with pytest.raises(PayloadInvalid) as told:
