@@ -19,7 +19,7 @@ from pymongo.errors import PyMongoError
 
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
-from windlass.stores.contract import ANYTHING, About, Notice
+from windlass.stores.contract import ANYTHING, LANES, About, Notice
 from windlass.stores.lanes import ALL, Lanes
 from windlass.stores.mongo.connection import APART, AT_ONCE, LANE, Room, guarded
 
@@ -68,8 +68,9 @@ def worth_waking(link: Link, lanes: frozenset[int] = ALL) -> Doc:
     """Which changes are news: those whose writer said so, by the field `wake`. The server sorts out all others."""
     ours = [link.name(of) for of in ("jobs", "queues", "schedules", "meta")]
     said: Doc = {"$exists": True}
-    if lanes != ALL:
-        said = {"$regex": f"^[^{LANE}]*$|{LANE}({'|'.join(map(str, sorted(lanes)))})$"}
+    # A pattern costs the server some of every change in its log: it is worth that only where it spares many workers.
+    if not lanes.issuperset(range(LANES)):
+        said |= {"$regex": f"^[^{LANE}]*$|{LANE}({'|'.join(map(str, sorted(lanes)))})$"}
     return {
         "$or": [
             {"ns.coll": {"$in": ours}, "operationType": "insert", "fullDocument.wake": said},
