@@ -9,7 +9,7 @@ from windlass.core.errors import StoreError
 from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Replaced, Verdict
 from windlass.stores.postgres import inserting, joining, operating, pruning, rescuing, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
-from windlass.stores.postgres.connection import Room, guarded, in_doubt
+from windlass.stores.postgres.connection import FIRST_TOKEN, Room, guarded, in_doubt
 from windlass.stores.postgres.leases import Leases
 from windlass.stores.postgres.notices import CANCEL, CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Answer, Lease, Order, Pruned, Report, Rescued, Retention, Want
     from windlass.stores.postgres.connection import Link
 
-# Their leases begin anew: the claim that took them may have been a while ago.
+# Their leases begin anew: the claim that took them may have been a while ago. So do their tokens after a promotion: an
+# end that the new server never received leaves its job there as if its claim had not been answered.
 MINE = "SELECT id, lease_token FROM windlass_jobs WHERE status = 'processing' AND worker_id = $1::text"
 ADOPT = f"""
 WITH {CLOCK}
-UPDATE windlass_jobs AS j SET lease_expires_at = c.now + $4::interval
+UPDATE windlass_jobs AS j SET lease_expires_at = c.now + $4::interval,
+    lease_token = greatest(j.lease_token, (SELECT {FIRST_TOKEN}))
 FROM clock AS c, unnest($2::text[], $3::bigint[]) AS told (id, token)
 WHERE j.id = told.id AND j.lease_token = told.token AND j.lease_expires_at IS NOT NULL AND j.worker_id = $1::text
 RETURNING {COLUMNS}
