@@ -30,6 +30,7 @@ CLAIM = 20
 """what a worker with the default number of slots claims at once"""
 FLEET = 20
 _MEETING = 5.0  # seconds: two heartbeats and more
+_SELDOM = 0.1  # seconds between two jobs of a fleet that has nothing else to do
 
 
 class Ground(Protocol):
@@ -167,17 +168,22 @@ async def pickup(ground: Ground, *, n: int, most: float, most_p99: float | None 
 
 
 async def crowd(ground: Ground, *, n: int, most: float) -> list[Figure]:
-    """The same with twenty idle workers, each a process, against one; two rounds, alternating.
+    """The same with twenty idle workers, each a process, against one that is as idle; two rounds, alternating.
 
-    Slowly, so that nobody is busy: with one job at a time it is asked what those cost who have nothing to do.
+    Slowly, so that nobody is busy: with one job at a time it is asked what those cost who have nothing to do. Each of
+    twenty has a twentieth of the jobs, and a process that did nothing for two seconds is slower to begin than one that
+    ran something a moment ago: so the one alone is given as few. How fast it is with all of them is told beside it.
     """
-    took: dict[int, list[float]] = {1: [], FLEET: []}
+    took: dict[str, list[float]] = {"busy": [], "idle": [], "many": []}
     for number in range(2):
-        for workers, medians in took.items():
-            name = f"crowd{workers}-{number}"
-            medians.append(percentile(await _picked_up(ground, name, n, workers, pause=0.1), 0.5))
-    one, many = min(took[1]), min(took[FLEET])
-    told = {"at one": one, f"at {FLEET}": many}
+        for name, (jobs, workers, pause) in {
+            "busy": (n, 1, _SELDOM),
+            "idle": (max(10, n // 5), 1, _SELDOM * FLEET),
+            "many": (n, FLEET, _SELDOM),
+        }.items():
+            took[name].append(percentile(await _picked_up(ground, f"{name}{number}", jobs, workers, pause), 0.5))
+    busy, one, many = (min(medians) for medians in took.values())
+    told = {"at one": one, f"at {FLEET}": many, "at one with all jobs": busy}
     return [Figure(name=f"pickup at {FLEET} / at one", value=many / one, unit="", most=most, told=told)]
 
 
