@@ -1,0 +1,75 @@
+"""The store contract: what worker, client and views may ask of any store, split by consumer.
+
+Every operation is batched, every write on a processing job is fenced by its lease token, and every instant is stamped
+and judged by the store's own clock. A store applies what the law decided; it never decides. Each promise below has a
+test in `tests/contract/` that runs on every store and reads back record and history.
+"""
+
+from windlass.stores.contract.inserting import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.contract.jobs import Completes, Jobs
+from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want
+from windlass.stores.contract.locks import Granted, Held, Locks
+from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notice, Notices
+from windlass.stores.contract.operating import Action, Answer, Operated, Order
+from windlass.stores.contract.queues import QueueInfo, Queues
+from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
+from windlass.stores.contract.store import Capabilities, Schema, Store
+from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
+from windlass.stores.contract.views import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount, Views
+from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
+
+__all__ = [
+    "ANYTHING",
+    "COUNT_CAP",
+    "ENDS",
+    "LANES",
+    "SILENT",
+    "About",
+    "Action",
+    "Answer",
+    "Capabilities",
+    "Claimed",
+    "Completes",
+    "Count",
+    "Created",
+    "Due",
+    "Duplicate",
+    "Extended",
+    "Filter",
+    "Fired",
+    "Firing",
+    "Full",
+    "Granted",
+    "Held",
+    "Inserted",
+    "Jobs",
+    "Lease",
+    "Locks",
+    "Minute",
+    "Notice",
+    "Notices",
+    "Operated",
+    "Order",
+    "Page",
+    "Peer",
+    "Promoted",
+    "Pruned",
+    "QueueInfo",
+    "Queues",
+    "Replaced",
+    "Report",
+    "Rescued",
+    "Retention",
+    "Schedule",
+    "Schedules",
+    "Schema",
+    "Stats",
+    "StatusCount",
+    "Store",
+    "Tick",
+    "Verdict",
+    "Views",
+    "Want",
+    "WorkerInfo",
+    "Workers",
+]

@@ -1,0 +1,107 @@
+"""Looking at jobs: which, how many, their history, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from windlass.core.history import Entry
+from windlass.core.job import Job
+from windlass.core.status import Status
+
+COUNT_CAP = 100_000
+"""Counts stop here and say that they did: a view must stay cheap at any size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which jobs; every field given must match."""
+
+    status: Status | None = None
+    type: str | None = None
+    queue: str | None = None
+    user_id: str | None = None
+    entity_name: str | None = None
+    entity_id: str | None = None
+    correlation_id: str | None = None
+    schedule: str | None = None
+    parent_id: str | None = None
+    next_id: str | None = None
+    """the jobs that one awaits"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Jobs, and where the next page starts; None after the last."""
+
+    jobs: tuple[Job, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many; not exact when the count stopped at its cap."""
+
+    n: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    """How many jobs of one queue stand in one status."""
+
+    queue: str
+    status: Status
+    count: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What ended in one minute: attempts of one queue and type that ended so, by length of run.
+
+    Written with the endings it counts; see `Jobs.apply`. `bucket` b holds runs of less than 2^b milliseconds.
+    """
+
+    minute: datetime
+    queue: str
+    type: str
+    status: Status
+    bucket: int
+    n: int
+    duration_ms: int
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The store at one moment, and the minutes since."""
+
+    at: datetime
+    counts: tuple[StatusCount, ...]
+    minutes: tuple[Minute, ...]
+
+
+class Views(Protocol):
+    """Looking, without changing anything."""
+
+    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+        """The jobs of these ids, in order."""
+        ...
+
+    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
+        """Jobs that match, newest first, after the cursor. Cost does not grow with the page's place."""
+        ...
+
+    async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
+        """How many match, counted up to the cap."""
+        ...
+
+    async def history(self, job_id: str) -> list[Entry]:
+        """The job's moves, oldest first; empty for a job that is not there."""
+        ...
+
+    async def stats(self, since: timedelta) -> Stats:
+        """Live counts by queue and status, and the minutes of the time asked for."""
+        ...
