@@ -16,6 +16,7 @@ from tests.support.until import until
 from windlass import Windlass
 from windlass.stores.contract import ANYTHING, LANES, About, Notice, Peer
 from windlass.worker.fleet import BACKUPS, FEW, MANY, Fleet, turn
+from windlass.worker.worker import Worker
 
 COUNTS = st.integers(1, 40)
 DRAWS = st.integers(0, 2**24 - 1)
@@ -130,6 +131,12 @@ def test_of_few_each_has_heard_it_and_none_passes_it_on() -> None:
     assert not any(fleet_of(name, *((other, ()) for other in names)).leads(claimable()) for name in names)
 
 
+def fleet_within(worker: Worker) -> Fleet:
+    parts = worker._parts  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+    assert parts is not None
+    return parts.fleet
+
+
 class Crew:
     """Workers with one slot each on one file; some are full."""
 
@@ -160,7 +167,7 @@ class Crew:
             for _ in range(n):
                 worker = self._app().worker(concurrency=slots, poll=60, heartbeat=0.3, lease=10, grace=5)
                 await stack.enter_async_context(worker)
-                met.append(worker._fleet)  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+                met.append(fleet_within(worker))
             await until(lambda: {fleet.size for fleet in met} == {n}, "all to know each other", within=20)
             yield await stack.enter_async_context(self._app())
             self.go.set()
@@ -191,7 +198,7 @@ async def test_a_job_finds_the_one_worker_that_handles_it(tmp_path: Path) -> Non
         done.append(n)
 
     async with crew.working(8) as client, special.worker(poll=60, heartbeat=0.3, lease=10, grace=5) as worker:
-        fleet = worker._fleet  # pyright: ignore[reportPrivateUsage]  # nothing else tells whom it has met
+        fleet = fleet_within(worker)
         await until(lambda: fleet.size == 9, "it to know the others", within=20)
         for number in range(10):
             await client.enqueue("rare", {"n": number})

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from windlass.worker.config import WorkerConfig
 from windlass.worker.outage import Outage
-from windlass.worker.recycling import PATIENCE, Recycling
+from windlass.worker.recycling import PATIENCE, Judge
 
 SECONDS = timedelta(seconds=1)
 
@@ -47,7 +47,7 @@ def test_late_heartbeats_are_no_outage_and_a_silence_of_a_lease_always_is() -> N
 
 
 def test_all_slots_stuck_for_long_make_room_for_a_fresh_process_also_where_nobody_said_so() -> None:
-    looking = Recycling(WorkerConfig(concurrency=2))
+    looking = Judge(WorkerConfig(concurrency=2))
 
     def cause(now: float, stuck: int) -> str | None:
         return looking.cause(now, started=9, memory_mb=9.0, stuck={"a": stuck})
@@ -58,7 +58,7 @@ def test_all_slots_stuck_for_long_make_room_for_a_fresh_process_also_where_nobod
 
 
 def test_so_many_as_were_said_do_at_once() -> None:
-    looking = Recycling(WorkerConfig(concurrency=20, max_stuck=3, max_jobs=10, max_memory_mb=100))
+    looking = Judge(WorkerConfig(concurrency=20, max_stuck=3, max_jobs=10, max_memory_mb=100))
     assert looking.cause(0, started=9, memory_mb=9.0, stuck={"a": 1, "b": 1}) is None
     assert looking.cause(0, started=9, memory_mb=9.0, stuck={"a": 1, "b": 2}) == "stuck"
     assert looking.cause(0, started=10, memory_mb=9.0, stuck={}) == "jobs"
@@ -66,7 +66,7 @@ def test_so_many_as_were_said_do_at_once() -> None:
 
 
 def test_a_queue_all_of_whose_slots_are_stuck_is_enough() -> None:
-    looking = Recycling(WorkerConfig(queues={"a": 10, "b": 10}, concurrency=20))
+    looking = Judge(WorkerConfig(queues={"a": 10, "b": 10}, concurrency=20))
 
     def cause(now: float, **stuck: int) -> str | None:
         return looking.cause(now, started=9, memory_mb=9.0, stuck=stuck)

@@ -1,4 +1,4 @@
-"""Settling: the ends of attempts, decided and written in batches while the next jobs are being claimed."""
+"""Settling: the ends of attempts, written in batches while the next jobs are being claimed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from windlass.stores.contract import Verdict
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from windlass.core.outcome import Outcome
     from windlass.core.transition import Transition
     from windlass.stores.contract import Store
     from windlass.worker.slots import Running, Slots
@@ -60,9 +59,8 @@ class Settling:
         self.done = 0
         self.released = 0
 
-    def put(self, running: Running, outcome: Outcome) -> None:
+    def put(self, running: Running, transition: Transition) -> None:
         """Take the end of an attempt; it will be written, or refused because the lease is another's by then."""
-        transition = decide(running.job, outcome, running.declaration.policy, random.random())
         self._waiting.append(End(running, transition, time.monotonic()))
         self.pending += 1
         self._some.set()

@@ -32,7 +32,7 @@ class Taking:
 
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run with the results; PayloadInvalid when one of them is no longer there."""
-        running.job = ctx.job = await self._filled(running.job)
+        ctx.job = await self._filled(ctx.job)
         return await self._runner.run(running, ctx)
 
     async def _filled(self, job: Job) -> Job:

@@ -15,7 +15,7 @@ class CoroutineRunner:
 
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run to the end; a stop arrives in the handler as CancelledError."""
-        declaration, job = running.declaration, running.job
+        declaration, job = running.declaration, ctx.job
         arguments = declaration.codec.decode(job.payload_json)
         task = asyncio.current_task()
         running.stopper = None if task is None else lambda _: task.cancel()

@@ -61,7 +61,7 @@ class ProcessRunner:
         turn = _Turn(running, child, self._margin)
         starting = loop.call_later(START_WITHIN, turn.end_if_not_begun)
         try:
-            child.send(inside.order(running.declaration, running.job))
+            child.send(inside.order(running.declaration, ctx.job))
             text = await self._answer(turn, ctx)
         except ProcessDied:
             del self._heard[child]

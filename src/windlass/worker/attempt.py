@@ -1,0 +1,136 @@
+"""One attempt: start → run → decide → settle, from a claimed job to an end that is on its way to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING
+
+from windlass.core.events import JobStarted
+from windlass.core.outcome import Released
+from windlass.core.transition import decide, needs_proof
+from windlass.worker.completing import Completion
+from windlass.worker.execution import execute
+from windlass.worker.taking import Taking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from windlass.core.events import Hub
+    from windlass.core.outcome import Outcome
+    from windlass.core.transition import Transition
+    from windlass.stores.contract import Store
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.deadlines import Deadlines
+    from windlass.worker.execution import Runner
+    from windlass.worker.outliving import Outliving
+    from windlass.worker.progress import Reporting
+    from windlass.worker.proving import Proving
+    from windlass.worker.settling import Settling
+    from windlass.worker.slots import Running, Slots
+    from windlass.worker.suspects import Suspects
+
+
+class Attempts:
+    """The attempts of one worker. Each ends in `settle`, and there alone, whoever ends it."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: WorkerConfig,
+        hub: Hub,
+        *,
+        slots: Slots,
+        runners: Mapping[str, Runner],
+        suspects: Suspects,
+        proving: Proving,
+        deadlines: Deadlines,
+        progress: Reporting,
+        settling: Settling,
+        outliving: Outliving,
+    ) -> None:
+        self._store, self._hub, self._slots, self._runners = store, hub, slots, runners
+        self._fence = config.fence.total_seconds()
+        self._suspects, self._proving, self._deadlines = suspects, proving, deadlines
+        self._progress, self._settling, self._outliving = progress, settling, outliving
+        self._loop = asyncio.get_running_loop()
+        self.tasks: dict[asyncio.Task[None], Running] = {}
+        self.started = 0
+        self.closed = False
+        """whether the worker stops: what is still claimed goes back unrun"""
+
+    # Start.
+
+    def start(self, running: Running) -> None:
+        """Begin an attempt of a job that was claimed, or send the job back at once."""
+        if self.closed:
+            # Claimed by a call that was under way when the stop came.
+            self.hand_back(running, "the worker was stopping when it claimed the job")
+            return
+        put_off = self._suspects.hold(running)
+        if put_off is not None:
+            self._send_back(running, put_off)
+            return
+        self.started += 1
+        if running.declaration.mode != "process":
+            self._deadlines.begin(running)
+        self.tasks[self._loop.create_task(self._live(running))] = running
+
+    def hand_back(self, running: Running, why: str) -> None:
+        """Send a claimed job back to its queue; it never began."""
+        self._send_back(running, Released(why))
+
+    def _send_back(self, running: Running, outcome: Outcome) -> None:
+        self._slots.release(running)
+        self.settle(running, outcome)
+
+    # Run.
+
+    async def _live(self, running: Running) -> None:
+        try:
+            outcome = await self._unfit(running)
+            if outcome is None:
+                outcome = await self._run(running)
+            if not running.ended:  # else abandoned meanwhile: what it did at last counts no more
+                self.settle(running, outcome)
+                await self._outliving.outlive(running)
+        finally:
+            # Break the reference cycle (running, its stopper, its task, this frame): else each job is freed only by
+            # the garbage collector.
+            running.stopper = None
+            self._suspects.let_go(running)
+            self._slots.release(running)
+            task = asyncio.current_task()
+            if task is not None:
+                del self.tasks[task]
+
+    async def _unfit(self, running: Running) -> Outcome | None:
+        """Why its handler may not begin after all; None if it may."""
+        await self._suspects.alone(running)
+        if needs_proof(running.job) and not await self._proving.confirm(running):
+            return Released("its lease was lost before it could begin")
+        if time.monotonic() > running.valid_until - self._fence:
+            # This process was frozen, or another handler blocked the loop, between the claim and now.
+            return Released("its lease was over before it could begin")
+        return None
+
+    async def _run(self, running: Running) -> Outcome:
+        if not self._hub.silent:
+            self._hub.tell(JobStarted(running.job))
+        runner = self._runners[running.declaration.mode]
+        if running.job.takes is not None:
+            runner = Taking(runner, self._store)
+        return await execute(running, runner, self._progress.report, Completion(self._store, running))
+
+    # Decide and settle.
+
+    def settle(self, running: Running, outcome: Outcome) -> None:
+        """Decide what becomes of the job and have it written: the one end of every attempt."""
+        running.ended = True
+        self._settling.put(running, decided(running, outcome))
+
+
+def decided(running: Running, outcome: Outcome) -> Transition:
+    """What becomes of the job by the law and by its handler's own policy."""
+    return decide(running.job, outcome, running.declaration.policy, random.random())

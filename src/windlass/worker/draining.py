@@ -1,0 +1,48 @@
+"""Draining: a worker that is to stop when nothing is left to do finds out when that is."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from windlass.core.errors import StoreError
+
+if TYPE_CHECKING:
+    from windlass.stores.contract import Store
+    from windlass.worker.claiming import Claiming
+    from windlass.worker.settling import Settling
+    from windlass.worker.slots import Slots
+
+_EVERY = 0.02  # seconds
+
+
+class Draining:
+    """Looks at one worker and its store until both have nothing to do."""
+
+    def __init__(self, store: Store, claiming: Claiming, slots: Slots, settling: Settling) -> None:
+        self._store, self._claiming, self._slots, self._settling = store, claiming, slots, settling
+
+    async def until_empty(self, stopped: asyncio.Event) -> None:
+        """Return when nothing runs and nothing is due, or when stopped."""
+        while not stopped.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_EVERY):
+                    await stopped.wait()
+            if self._idle() and await self._nothing_due():
+                return
+
+    def _idle(self) -> bool:
+        # A wake-up not yet followed is a claim not yet made: it may find something.
+        claimed = self._claiming.empty and not self._claiming.wake.is_set()
+        return claimed and not self._slots.taken and not self._settling.pending
+
+    async def _nothing_due(self) -> bool:
+        try:
+            promoted = await self._store.jobs.promote(1)
+        except StoreError:
+            return False  # the chores tell of it and wait; a store that is away has not said that nothing is due
+        if promoted.promoted or promoted.unblocked:
+            self._claiming.wake.set()
+            return False
+        return self._idle()

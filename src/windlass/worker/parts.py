@@ -1,0 +1,141 @@
+"""The parts of a worker: each is made here, and given what it needs of the others."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from windlass.worker.attempt import Attempts
+from windlass.worker.cancels import Cancels
+from windlass.worker.chores.ageing import AgeingChore
+from windlass.worker.chores.promoting import Promoting
+from windlass.worker.chores.pruning import Pruning
+from windlass.worker.chores.rescuing import Rescuing
+from windlass.worker.chores.scheduling import Scheduling
+from windlass.worker.claiming import Claiming
+from windlass.worker.deadlines import Deadlines
+from windlass.worker.draining import Draining
+from windlass.worker.duty import Duty
+from windlass.worker.fleet import Fleet
+from windlass.worker.leasing import Leasing
+from windlass.worker.outliving import Outliving
+from windlass.worker.presence import describe
+from windlass.worker.progress import Reporting
+from windlass.worker.proving import Proving
+from windlass.worker.recycling import Recycling
+from windlass.worker.runners.coroutine import CoroutineRunner
+from windlass.worker.runners.process import ProcessRunner
+from windlass.worker.runners.thread import ThreadRunner, Threads
+from windlass.worker.settling import Settling
+from windlass.worker.slots import Slots
+from windlass.worker.suspects import Suspects
+from windlass.worker.waking import Waking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from windlass.client.client import Client
+    from windlass.stores.contract import WorkerInfo
+    from windlass.worker.config import WorkerConfig
+    from windlass.worker.stopping import Stopping
+
+
+class Parts:
+    """What a worker is made of, for one life; made inside its loop."""
+
+    def __init__(self, client: Client, config: WorkerConfig, stopping: Stopping) -> None:
+        self._client, self._config, self._stopping = client, config, stopping
+        store, hub = client.store, client.hub
+        self.slots = Slots(config)
+        self.deadlines = Deadlines(self.slots)
+        self.fleet = Fleet(config.worker_id)
+        self.waking = Waking(store, config, self.slots, hub, self.fleet)
+        self.duty = Duty(store, config, client.registry, hub, self.fleet)
+        self.leasing = Leasing(store, config, self.slots, hub, self._describe, self.waking.meet)
+        self.proving = Proving(store, config, hub)
+        self.progress = Reporting(store, hub, self.leasing.in_loop)
+        self.cancels = Cancels(store, self.slots, hub, config.worker_id)
+        self.settling = Settling(store, self.slots, hub, config.worker_id)
+        self._make_runners()
+        self.attempts = Attempts(
+            store,
+            config,
+            hub,
+            slots=self.slots,
+            runners={"coroutine": CoroutineRunner(), "thread": self._in_thread, "process": self.processes},
+            suspects=Suspects(self.slots.running),
+            proving=self.proving,
+            deadlines=self.deadlines,
+            progress=self.progress,
+            settling=self.settling,
+            outliving=self.outliving,
+        )
+        self.claiming = Claiming(
+            store,
+            config,
+            client.registry,
+            self.slots,
+            hub,
+            self.attempts.start,
+            self.attempts.hand_back,
+            self.waking.ramp_up,
+        )
+        self.draining = Draining(store, self.claiming, self.slots, self.settling)
+        self.recycling = Recycling(config, self.slots, self.attempts, hub)
+        self._make_chores()
+        self.waking.route(self.claiming.wake.set, self._something_due, self.duty.free, self.cancels.wake.set)
+
+    def _make_runners(self) -> None:
+        self.threads = Threads()
+        self._in_thread = ThreadRunner(self.threads)
+        self.outliving = Outliving(self._in_thread, self.slots, self._client.hub, self._stopping.gave_up)
+        # Its own half of the margin: where the worker lives, it is the one who gives a job up, and says so.
+        self.processes = ProcessRunner(self.deadlines.begin, self._config.fence.total_seconds() / 2)
+
+    def _make_chores(self) -> None:
+        client, config = self._client, self._config
+        store, hub, wake = client.store, client.hub, self.claiming.wake.set
+        poll = config.poll.total_seconds()
+        self.promoting = Promoting(store, hub, poll, wake)
+        self.rescuing = Rescuing(
+            store,
+            hub,
+            config.rescue.total_seconds(),
+            wake,
+            lambda: self.leasing.outage.over(time.monotonic()),
+            (config.lease / 2 + store.capabilities.rescue_waits).total_seconds(),
+        )
+        self.scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
+        self.pruning = Pruning(store, hub, config.retention)
+        self.ageing = None if config.ageing is None else AgeingChore(store, hub, config.ageing)
+
+    def upkeep(self, stop: Callable[[], None]) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """What goes on beside claiming and settling, by name, until it is cancelled."""
+        on_duty = self.duty.on
+        yield "duty", self.duty.run()
+        yield "promoting", self.promoting.run(on_duty)
+        yield "rescuing", self.rescuing.run(on_duty)
+        yield "scheduling", self.scheduling.run(on_duty)
+        yield "pruning", self.pruning.run(on_duty)
+        if self.ageing is not None:
+            yield "ageing", self.ageing.run(on_duty)
+        yield "waking", self.waking.run()
+        yield "proving", self.proving.run()
+        yield "deadlines", self.deadlines.run()
+        yield "progress", self.progress.run()
+        yield "cancels", self.cancels.run()
+        yield "limits", self.recycling.run(stop)
+
+    def _something_due(self) -> None:
+        self.promoting.wake.set()
+        self.scheduling.wake.set()
+
+    def _describe(self) -> WorkerInfo:
+        return describe(
+            self._config,
+            self.slots,
+            self.claiming.types,
+            stuck=self.slots.stuck(time.monotonic()).total(),
+            lag=self.leasing.lag,
+            stopping=self._stopping.requested.is_set(),
+        )
