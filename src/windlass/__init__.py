@@ -2,10 +2,13 @@
 
 from windlass.app import Windlass
 from windlass.client.calls import JobFunction
+from windlass.client.checking import Check, Level
 from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
+from windlass.client.health import Readiness
 from windlass.client.locks import Lock
+from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
 from windlass.core.errors import (
@@ -51,6 +54,7 @@ __all__ = [
     "Ageing",
     "Bound",
     "Cancel",
+    "Check",
     "Cron",
     "Ctx",
     "DuplicateJob",
@@ -74,6 +78,7 @@ __all__ = [
     "JobNotFound",
     "JobTimeout",
     "LeaseLost",
+    "Level",
     "Limit",
     "Lock",
     "LockHeld",
@@ -81,9 +86,11 @@ __all__ = [
     "Logs",
     "MoveRefused",
     "PayloadInvalid",
+    "Presence",
     "Progress",
     "QueueFull",
     "Rate",
+    "Readiness",
     "Reject",
     "Retention",
     "Retry",
@@ -101,5 +108,6 @@ __all__ = [
     "Why",
     "Windlass",
     "WindlassError",
+    "WorkerState",
     "cron",
 ]

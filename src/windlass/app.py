@@ -14,12 +14,14 @@ from windlass.blocking import Door
 from windlass.client import flows
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
+from windlass.client.health import HealthRoom
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
+from windlass.client.workers import WorkersRoom
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from windlass.core.limit import Limit
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
-    from windlass.stores.contract import Store
+    from windlass.stores.contract import Capabilities, Store
     from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -105,6 +107,8 @@ class Windlass:
         self.jobs = JobsRoom(self.client)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
+        self.workers = WorkersRoom(self.client)
+        self.health = HealthRoom(self.client, self.jobs)
         self._door: Door | None = None
         self._opening = threading.Lock()
 
@@ -114,6 +118,16 @@ class Windlass:
         from windlass.client.dead_letters import DeadLettersRoom  # only who asks for them loads them
 
         return DeadLettersRoom(self.client, self.jobs)
+
+    @property
+    def address(self) -> str:
+        """Where its store is, without secrets: fit for logs and screens."""
+        return self.store.address
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its store can do and what it risks; complete once it is open."""
+        return self.store.capabilities
 
     async def __aenter__(self) -> Self:
         await self.client.open()

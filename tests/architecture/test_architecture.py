@@ -18,11 +18,11 @@ SOURCE = ROOT / "src" / "windlass"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
-Ageing Bound Cancel Cron Ctx DuplicateJob Entry Error Explanation Flow FlowHandle Group Handle Handler HandlerError
-HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout LeaseLost
-Limit Lock LockHeld LockLost Logs MoveRefused PayloadInvalid Progress QueueFull Rate Reject Retention Retry
-ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError StoreUnavailable TransactionRefused
-Unique ValueRefused Why Windlass WindlassError cron
+Ageing Bound Cancel Check Cron Ctx DuplicateJob Entry Error Explanation Flow FlowHandle Group Handle Handler
+HandlerError HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout
+LeaseLost Level Limit Lock LockHeld LockLost Logs MoveRefused PayloadInvalid Presence Progress QueueFull Rate
+Readiness Reject Retention Retry ScheduleNotFound SchemaMismatch SettingsError Signal Snooze Status StoreError
+StoreUnavailable TransactionRefused Unique ValueRefused Why Windlass WindlassError WorkerState cron
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {
@@ -98,6 +98,27 @@ def test_no_page_or_script_writes_html_by_hand() -> None:
     for path in SOURCE.rglob("*"):
         if path.suffix in (".js", ".html", ".ts"):
             assert "innerHTML" not in path.read_text(encoding="utf-8"), name(path)
+
+
+# Whatever answers a question is a public name of the client; these work on the store itself.
+AT_THE_STORE = {
+    "benching.py": "takes away the schema that it made for itself",
+    "chaos.py": "takes away the schema that it made for itself",
+    "demo.py": "leaves a schedule as a stopped system would have",
+    "loading.py": "puts the application on another store before that is opened",
+    "stats.py": "shows the figures as the store keeps them",
+    "upkeep.py": "migrates a schema before its store is opened, and prunes by hand as workers do",
+}
+
+GIVEN = ("given", "globals_of(ctx)")
+"""the options of a call, whose `store` is a URL"""
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=name)
+def test_the_command_line_asks_the_client_and_not_the_store(path: Path) -> None:
+    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)]
+    used = [node for node in nodes if node.attr == "store" and ast.unparse(node.value) not in GIVEN]
+    assert not used or path.name in AT_THE_STORE, f"{name(path)} uses the store in line {used[0].lineno}"
 
 
 PAGE = ROOT / "ARCHITECTURE.md"

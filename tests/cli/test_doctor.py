@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests.cli.support import Shop
 from tests.support.drafts import draft, want
 from windlass import Windlass
-from windlass.cli.doctoring import connections, file, memory, snapshots
+from windlass.client.checking import connections, file, memory, snapshots
 from windlass.stores.contract import WorkerInfo
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
@@ -167,3 +168,21 @@ def test_piped_output_has_no_control_codes(shop: Shop) -> None:
     for words in (["jobs"], ["queues"], ["doctor"], ["stats"], ["workers"], ["schedules"]):
         said = shop.process(*words, "--store", shop.url, env={"FORCE_COLOR": "", "TERM": "xterm-256color"})
         assert "\x1b" not in said.out + said.err, words
+
+
+def test_workers_that_went_silent_are_forgotten_when_that_is_asked_for(shop: Shop) -> None:
+    one = WorkerInfo(id="w1", host="h", pid=1, version="1", queues=(), types=(), slots=1, running=0)
+
+    async def beat(app: Windlass) -> None:
+        await app.store.workers.beat(one)
+
+    shop.ask(beat)
+    assert "0 silent workers forgotten" in shop.ok("workers", "--forget")
+    with sqlite3.connect(shop.home / "shop.db") as db:
+        db.execute("UPDATE windlass_workers SET beat_at = beat_at - 60000")
+    db.close()
+    assert shop.call("workers", "--json").fact["alive"] is False
+    assert "dead?" in shop.ok("workers")
+    said = shop.ok("workers", "--forget")
+    assert "1 silent worker forgotten" in said
+    assert "no workers" in said

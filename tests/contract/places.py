@@ -71,6 +71,10 @@ class Place(ABC):
     async def damage(self) -> None:
         """Take away part of the schema: something that windlass made and can do without for a moment."""
 
+    @abstractmethod
+    async def silence(self, worker_id: str) -> None:
+        """Let the worker's last beat be a minute older than it is."""
+
 
 class SqlitePlace(Place):
     def __init__(self, path: Path) -> None:
@@ -105,6 +109,9 @@ class SqlitePlace(Place):
 
     async def damage(self) -> None:
         self._run("DROP INDEX windlass_jobs_parent")
+
+    async def silence(self, worker_id: str) -> None:
+        self._run("UPDATE windlass_workers SET beat_at = beat_at - 60000 WHERE id = ?", worker_id)
 
     def _run(self, sql: str, *values: str | int) -> list[tuple[object, ...]]:
         with closing(sqlite3.connect(self.path)) as connection, connection:
@@ -161,6 +168,11 @@ class MongoPlace(Place):
     async def damage(self) -> None:
         with self.client() as client:
             client[self.database]["windlass_jobs"].drop_index("parent")
+
+    async def silence(self, worker_id: str) -> None:
+        older = {"$dateSubtract": {"startDate": "$beat_at", "unit": "second", "amount": 60}}
+        with self.client() as client:
+            client[self.database]["windlass_workers"].update_one({"_id": worker_id}, [{"$set": {"beat_at": older}}])
 
     def client(self) -> MongoClient[dict[str, Any]]:
         return MongoClient(self.url)
@@ -241,6 +253,9 @@ class PostgresPlace(Place):
 
     async def damage(self) -> None:
         await self.run("DROP INDEX windlass_jobs_parent")
+
+    async def silence(self, worker_id: str) -> None:
+        await self.run("UPDATE windlass_workers SET beat_at = beat_at - interval '1 minute' WHERE id = $1", worker_id)
 
     async def run(self, sql: str, *values: object) -> list[asyncpg.Record]:
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
@@ -327,6 +342,12 @@ class RedisPlace(Place):
     async def damage(self) -> None:
         with self.client() as client:
             client.hdel(f"{{{self.namespace}}}:meta", "layout")
+
+    async def silence(self, worker_id: str) -> None:
+        with self.client() as client:
+            started, beat, told = client.hget(f"{{{self.namespace}}}:workers", worker_id).split(b"\0")
+            older = b"%d" % (int(beat) - 60_000)
+            client.hset(f"{{{self.namespace}}}:workers", worker_id, b"\0".join([started, older, told]))
 
     @property
     def planted_at(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
 
 from windlass import Cancel, Ctx, Status, Windlass
 from windlass.chaos import workload
@@ -16,8 +15,6 @@ from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
 from windlass.chaos.trial import Trial
 from windlass.chaos.waiting import until
-from windlass.cli.desk import Desk
-from windlass.cli.doctoring import examine
 from windlass.client.explaining import Why
 
 SPEC = "tests.faults.versions:app"
@@ -101,8 +98,7 @@ async def _told(trial: Trial, job: str, side: Sides) -> list[str]:
     """Whether people are told that nobody handles the type."""
     why = await trial.desk.jobs.explain(job)
     missing = [] if why.why is Why.NO_HANDLER and side.waits in why.text else [f"explain says: {why}"]
-    checks = [one async for one in examine(Desk(cast("Any", None), trial.desk))]  # examine shows nothing
-    doctor = next(one for one in checks if one.name == "types have workers")
+    doctor = next(one for one in await trial.desk.health.check() if one.name == "types have workers")
     return missing if side.waits in doctor.found else [*missing, f"doctor says: {doctor}"]
 
 

@@ -19,10 +19,10 @@ def show_banner(screen: Screen, app: Windlass, worker: Worker, processes: int = 
     """Say what will run; the store must be open."""
     from windlass import __version__
 
-    config, able = worker.config, app.store.capabilities
+    config, able = worker.config, app.capabilities
     where = ", ".join(f"{name}:{n}" for name, n in config.queues.items()) if config.queues else "every queue"
     many = f" in {processes} processes" if processes > 1 else ""
-    screen.say(f"windlass {__version__}  {app.store.address}", "bold")
+    screen.say(f"windlass {__version__}  {app.address}", "bold")
     screen.say(f"  durability  {able.durability}")
     pushed = "pushed" if able.push else "none: polling"
     screen.say(f"  notices     {pushed}, and a look every {config.poll.total_seconds():g} s")

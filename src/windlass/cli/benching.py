@@ -46,9 +46,9 @@ def bench(
         app = Windlass(url, namespace=f"{PREFIX}{secrets.token_hex(3)}")
         figures = run_async(_Bench(app, jobs, given.screen).run())
     if given.screen.as_json:
-        given.screen.fact({"store": app.store.address, "jobs": jobs, **figures})
+        given.screen.fact({"store": app.address, "jobs": jobs, **figures})
         return
-    given.screen.line(f"{app.store.address}  {app.store.capabilities.durability}")
+    given.screen.line(f"{app.address}  {app.capabilities.durability}")
     rows = [
         (_LABELS[name], f"{value:,.1f} ms" if name.endswith("_ms") else f"{value:,.0f} /s")
         for name, value in figures.items()

@@ -62,7 +62,7 @@ def chaos(
             shutil.rmtree(folder, ignore_errors=True)
     if not findings:
         raise Stop(FAILURE, "nothing was tried, so nothing was proved: choose other --faults")
-    show.all(Windlass(url).store.address, findings)
+    show.all(Windlass(url).address, findings)
     if keep:
         given.screen.say(f"kept: namespaces {PREFIX}… of the store, and {folder}")
     if not all(finding.good for finding in findings):

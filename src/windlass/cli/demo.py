@@ -72,7 +72,7 @@ def demo(ctx: typer.Context) -> None:
 
 async def _run(show: Show) -> None:
     began = time.perf_counter()
-    show.screen.say(f"windlass demo on {show.app.store.address}", "bold")
+    show.screen.say(f"windlass demo on {show.app.address}", "bold")
     await _schedule(show.app)
     worker = show.app.worker(poll=timedelta(seconds=1), grace=timedelta(seconds=2))
     try:
@@ -219,7 +219,7 @@ async def _schedule(app: Windlass) -> None:
 
 
 async def _tick(show: Show) -> str:
-    fired = [one for one in await show.app.store.schedules.ticks(_TICK) if one.job_id is not None]
+    fired = [one for one in await show.app.schedules.ticks(_TICK) if one.job_id is not None]
     _expect(bool(fired), "a tick that made a job")
     job = await show.app.jobs.get(fired[-1].job_id or "")
     _expect(job.status is Status.SUCCEEDED, "its job to have run")

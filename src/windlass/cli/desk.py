@@ -19,8 +19,6 @@ from windlass.stores.addresses import redact
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from windlass.stores.contract import Store
-
 T = TypeVar("T")
 
 
@@ -56,11 +54,6 @@ class Desk:
         """Where the store is, fit for screens; a file by its whole path."""
         file = _file_of(self.app)
         return redact(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
-
-    @property
-    def store(self) -> Store:
-        """The open store."""
-        return self.app.store
 
 
 def globals_of(ctx: typer.Context) -> Globals:

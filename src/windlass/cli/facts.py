@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from windlass.client.workers import WorkerState
     from windlass.core.history import Entry
     from windlass.core.job import Job, Progress
-    from windlass.stores.contract import QueueInfo, Schedule, Tick, WorkerInfo
+    from windlass.stores.contract import QueueInfo, Schedule, Tick
 
 
 def job_facts(job: Job, *, contents: bool = False) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def queue_facts(queue: QueueInfo) -> dict[str, Any]:
     }
 
 
-def worker_facts(worker: WorkerInfo, *, alive: bool, beat_ms: int | None) -> dict[str, Any]:
+def worker_facts(worker: WorkerState) -> dict[str, Any]:
     """A worker as it last described itself."""
     return {
         "id": worker.id,
@@ -104,8 +105,8 @@ def worker_facts(worker: WorkerInfo, *, alive: bool, beat_ms: int | None) -> dic
         "stopping": worker.stopping,
         "started_at": at(worker.started_at),
         "beat_at": at(worker.beat_at),
-        "beat_age_ms": beat_ms,
-        "alive": alive,
+        "beat_age_ms": ms(worker.beat_age),
+        "alive": worker.alive,
     }
 
 

@@ -8,21 +8,21 @@ import typer
 
 from windlass.cli import filters
 from windlass.cli.desk import Desk, at_desk
-from windlass.cli.facts import entry_facts, job_facts, ms, worker_facts
+from windlass.cli.facts import entry_facts, job_facts, worker_facts
 from windlass.cli.ids import whole_id
 from windlass.cli.timeline import show_job
 from windlass.cli.words import clock, count, milliseconds, plural, span
-from windlass.client.presence import is_alive, silence
+from windlass.client.workers import Presence
 from windlass.core.status import Status
 from windlass.observability.plain import short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from windlass.cli.output import Screen
+    from windlass.client.workers import WorkerState
     from windlass.core.job import Job
-    from windlass.stores.contract import Page, WorkerInfo
+    from windlass.stores.contract import Page
 
 
 def jobs(
@@ -77,35 +77,42 @@ def job(
     at_desk(ctx, work)
 
 
-def workers(ctx: typer.Context) -> None:
+def workers(
+    ctx: typer.Context,
+    forget: Annotated[bool, typer.Option("--forget", help="First forget those that went silent.")] = False,
+) -> None:
     """List the workers that have not been forgotten, and how each is."""
 
     async def work(desk: Desk) -> None:
-        now = await desk.store.now()
-        found = await desk.store.workers.list()
+        if forget:
+            gone = await desk.app.workers.forget()
+            desk.screen.say(f"{plural(len(gone), 'silent worker')} forgotten")
+        found = await desk.app.workers.list()
         if desk.screen.as_json:
             for one in found:
-                desk.screen.fact(worker_facts(one, alive=is_alive(one, now), beat_ms=ms(silence(one, now))))
+                desk.screen.fact(worker_facts(one))
         elif not found:
             desk.screen.line("no workers: start one with: windlass worker MODULE:APP")
         else:
             heads = ("id", "state", "slots", "queues", "types", "memory", "lag", "beat", "since", "version")
-            desk.screen.table(heads, [_worker_row(one, now) for one in found])
+            desk.screen.table(heads, [_worker_row(one) for one in found])
 
     at_desk(ctx, work)
 
 
-def _worker_row(one: WorkerInfo, now: datetime) -> tuple[object, ...]:
-    state = "dead?" if not is_alive(one, now) else "stopping" if one.stopping else "working"
+_STATES = {Presence.ALIVE: "working", Presence.STOPPING: "stopping", Presence.SILENT: "dead?"}
+
+
+def _worker_row(one: WorkerState) -> tuple[object, ...]:
     return (
         one.id,
-        state,
+        _STATES[one.presence],
         f"{one.running}/{one.slots}" + (f" ({one.stuck} stuck)" if one.stuck else ""),
         ", ".join(one.queues) or "all",
         short(", ".join(one.types), 60) or "none",
         "–" if one.memory_mb is None else f"{one.memory_mb:.0f} MB",
         milliseconds(one.loop_lag_ms),
-        span(silence(one, now)),
+        span(one.beat_age),
         clock(one.started_at),
         one.version,
     )

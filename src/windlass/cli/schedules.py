@@ -14,7 +14,7 @@ from windlass.cli.enqueueing import read_payload
 from windlass.cli.facts import schedule_facts
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
 from windlass.cli.words import clock
-from windlass.client.presence import live_workers
+from windlass.client.workers import Presence
 from windlass.core.schedule import cron
 
 if TYPE_CHECKING:
@@ -129,10 +129,12 @@ async def _do(desk: Desk, deed: Deed, name: str) -> None:
 
 async def _show(desk: Desk, names: set[str]) -> None:
     found = [one for one in await desk.app.schedules.list() if one.name in names]
-    handled = {name for worker in await live_workers(desk.store) for name in worker.types}
+    handled = {
+        name for worker in await desk.app.workers.list() if worker.presence is Presence.ALIVE for name in worker.types
+    }
     rows: list[tuple[object, ...]] = []
     for one in found:
-        ticks = await desk.store.schedules.ticks(one.name)
+        ticks = await desk.app.schedules.ticks(one.name)
         last = ticks[0] if ticks else None
         upcoming = [] if one.paused_at is not None else _upcoming(one)
         orphan = one.declared and one.type not in handled

@@ -92,7 +92,7 @@ def stats(
     span = duration(since, "--since")
 
     async def work(desk: Desk) -> None:
-        found = await desk.store.views.stats(span)
+        found = await desk.app.store.views.stats(span)
         figures = gather(found.minutes, by)
         if desk.screen.as_json:
             desk.screen.fact(_facts(found, figures, span, by))

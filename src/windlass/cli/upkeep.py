@@ -41,7 +41,7 @@ def migrate(
         try:
             refuse_missing(app)
         except Stop:
-            screen.line(f"{app.store.address} is not there yet: it would be made and its schema installed")
+            screen.line(f"{app.address} is not there yet: it would be made and its schema installed")
             return
 
     async def work() -> tuple[int, list[str], float]:
@@ -56,12 +56,12 @@ def migrate(
 
     version, steps, took = run_async(work())
     if screen.as_json:
-        told = {"store": app.store.address, "version": version, "steps": steps, "dry_run": dry_run}
+        told = {"store": app.address, "version": version, "steps": steps, "dry_run": dry_run}
         screen.fact({**told, "duration_ms": round(took)})
         return
     for step in steps:
         screen.line(f"{'would run' if dry_run else 'ran'} {step}")
-    screen.line(f"{app.store.address} is at schema version {version} ({milliseconds(took)})")
+    screen.line(f"{app.address} is at schema version {version} ({milliseconds(took)})")
 
 
 async def _installed(app: Windlass) -> int:
@@ -97,7 +97,7 @@ async def _go(desk: Desk) -> int:
     gone = 0
     with desk.screen.bar("prune") as bar:
         while True:
-            some = await desk.store.jobs.prune(desk.app.retention, _AT_ONCE)
+            some = await desk.app.store.jobs.prune(desk.app.retention, _AT_ONCE)
             gone += some
             bar(gone)
             if not some.more:
@@ -106,7 +106,7 @@ async def _go(desk: Desk) -> int:
 
 async def _would_go(desk: Desk) -> int:
     """The jobs past their retention, counted among the newest hundred thousand of each kind."""
-    now, n = await desk.store.now(), 0
+    now, n = await desk.app.store.now(), 0
     for status in FINISHED:
         after: str | None = None
         for _ in range(_MOST_LOOKED_AT // _PAGE):

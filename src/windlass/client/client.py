@@ -93,6 +93,12 @@ class Client:
         self._coalescer: Coalescer | None = None
         self._changes = Changes(store.notices)
 
+    @property
+    def opened(self) -> bool:
+        """Whether the store is open."""
+        behind = self.behind.get()
+        return self._coalescer is not None if behind is None else behind.opened
+
     async def open(self) -> None:
         """Open the store, once for every `close`."""
         self._users += 1

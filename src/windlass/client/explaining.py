@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from windlass.client.presence import live_workers
+from windlass.client.workers import live_workers
 from windlass.core.status import Status
 from windlass.core.values import line
 from windlass.core.wording import clock, milliseconds, plural, span
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from windlass.client.workers import WorkerState
     from windlass.core.job import Job
-    from windlass.stores.contract import QueueInfo, Store, WorkerInfo
+    from windlass.stores.contract import QueueInfo, Store
 
 MOST_LOOKED_AT = 5_000
 """no view lists jobs by key or by place in line: so many of the newest are looked through"""
@@ -298,7 +299,7 @@ class _Look:
             return self._because(Why.NO_CONSUMER, text)
         return await self._in_line(consuming)
 
-    async def _in_line(self, workers: Sequence[WorkerInfo]) -> Explanation:
+    async def _in_line(self, workers: Sequence[WorkerState]) -> Explanation:
         slots, running = sum(one.slots for one in workers), sum(one.running for one in workers)
         ahead, exact = await self._ahead()
         before = f"{'' if exact else 'at least '}{plural(ahead, 'job')} of {self._job.queue!r}"

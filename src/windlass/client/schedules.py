@@ -14,7 +14,7 @@ from windlass.core.handler import make_draft
 from windlass.core.keys import check_name, shown
 from windlass.core.schedule import Cron
 from windlass.core.values import canonical
-from windlass.stores.contract import Schedule
+from windlass.stores.contract import Schedule, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,10 @@ class SchedulesRoom:
         """Every schedule, by name."""
         store = await self._client.ready()
         return await store.schedules.list()
+
+    async def ticks(self, name: str) -> Sequence[Tick]:
+        """What became of its newest ticks, newest first, at most 50; none of a schedule that is not there."""
+        return await (await self._client.ready()).schedules.ticks(name)
 
     async def pause(self, name: str) -> None:
         """Fire no more until resumed; ScheduleNotFound when there is no such schedule."""

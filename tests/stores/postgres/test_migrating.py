@@ -15,8 +15,8 @@ from tests.stores.postgres.test_control import old_tables
 from tests.support.apps import Heard
 from tests.support.until import until
 from windlass import Windlass
-from windlass.cli.doctoring import being_migrated
 from windlass.client import client
+from windlass.client.checking import being_migrated
 from windlass.core.events import StoreRecovered, StoreTroubled
 from windlass.stores.postgres.schema import VERSION
 
