@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from windlass import Entry, Happened, Job, Status
+from windlass.core.blocked import lines
 from windlass.core.history import HISTORY_LIMIT
 from windlass.core.status import allowed
 
@@ -41,7 +42,7 @@ def of_store(
 def of_record(job: Job) -> Iterator[str]:
     """I2, I5, I6 and what else a record says about itself."""
     running = job.status is Status.PROCESSING
-    called = job.status is Status.QUEUED and job.blocked_by == f"rate:{job.rate_key}"
+    called = job.status is Status.QUEUED and job.blocked_by in lines(rate=job.rate_key)
     held: dict[str, tuple[bool, ...]] = {
         "I2": (
             (job.lease_expires_at is not None) == running,

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from windlass.client.workers import live_workers
+from windlass.core.blocked import BlockedBy, Kind
+from windlass.core.errors import StoreError
 from windlass.core.status import Status
 from windlass.core.values import line
 from windlass.core.wording import clock, milliseconds, plural, span
@@ -191,15 +193,14 @@ class _Look:
     # Blocked.
 
     async def _blocked(self) -> Explanation:
-        kind, _, key = (self._job.blocked_by or "").partition(":")
-        match kind:
-            case "limit":
+        match _blocked_by(self._job):
+            case BlockedBy(Kind.LIMIT, key):
                 return await self._limited(key)
-            case "unique":
+            case BlockedBy(Kind.UNIQUE, key):
                 return await self._excluded(key)
-            case "rate":
+            case BlockedBy(Kind.RATE, key):
                 return await self._rated(key)
-            case "flow":
+            case BlockedBy(Kind.FLOW):
                 return await self._following()
             case _:
                 return self._free(f"It waits for {self._job.blocked_by or 'something that has no name'}")
@@ -325,6 +326,14 @@ class _Look:
 
     async def _queue(self) -> QueueInfo | None:
         return next((one for one in await self._store.queues.list() if one.name == self._job.queue), None)
+
+
+def _blocked_by(job: Job) -> BlockedBy | None:
+    """What blocks a job; None if nothing does, or something that only a newer windlass knows."""
+    try:
+        return None if job.blocked_by is None else BlockedBy.of(job.blocked_by)
+    except StoreError:
+        return None
 
 
 def _error(job: Job) -> str:

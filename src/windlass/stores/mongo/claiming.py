@@ -19,6 +19,7 @@ from bson import ObjectId
 from pymongo import UpdateMany
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.weights import first_turn
@@ -405,11 +406,11 @@ class _Claim:
         limit_key, running = doc.get("limit_key"), doc.get("unique_running")
         slots, limit = self._slots.get(limit_key or "", set()), doc.get("limit_n") or 1
         if limit_key is not None and limit_key not in self._free and len(slots) >= limit:
-            return f"limit:{limit_key}"
+            return BlockedBy(Kind.LIMIT, limit_key).text
         if running is not None and running != doc.get("unique_key") and running in self._held:
-            return f"unique:{running}"
+            return BlockedBy(Kind.UNIQUE, running).text
         if "rate_key" in doc and not self._rates.lets_through(doc, now):
-            return f"rate:{doc['rate_key']}"
+            return BlockedBy(Kind.RATE, doc["rate_key"]).text
         if limit_key is not None:
             doc["slot"] = self._free[limit_key].pop() if limit_key in self._free else _any_free(slots, limit)
             slots.add(doc["slot"])
@@ -433,7 +434,7 @@ class _Claim:
         now = latest(await self._link.now(), self._picked)
         refused = await self._rates.book(self._picked, now)
         for doc in refused:
-            self._put_aside(doc, f"rate:{doc['rate_key']}")
+            self._put_aside(doc, BlockedBy(Kind.RATE, doc["rate_key"]).text)
             self._let_go(doc)
             self._held.discard(doc.get("unique_running", ""))
         aside = {doc["_id"] for doc in refused}
@@ -462,7 +463,7 @@ class _Claim:
         for at in refused:
             if refused[at] == "unique":
                 [doc] = groups[at]
-                self._put_aside(doc, f"unique:{doc['unique_running']}")
+                self._put_aside(doc, BlockedBy(Kind.UNIQUE, doc["unique_running"]).text)
         # An update that met a rival's slot ended there: those before it are leased.
         partly = any(len(groups[at]) > 1 for at in refused)
         ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused or len(docs) > 1 for doc in docs}
@@ -561,9 +562,9 @@ class _Claim:
         writes = [_aside(by, moves, docs, now) for (by, moves), docs in alike.items()]
         if writes:
             await self._link.surely(lambda: self._link.jobs.bulk_write(writes, ordered=False))
-        await self._rates.look_again([docs[0] for by, docs in self._blocks.items() if by.startswith("rate:")], now)
+        await self._rates.look_again([docs[0] for by, docs in self._blocks.items() if Kind.RATE.blocks(by)], now)
         # Who stood in the way may have ended just before these were put aside, and freed nobody. Time frees a rate.
-        await unblock(self._link, [by for by in self._blocks if not by.startswith("rate:")])
+        await unblock(self._link, [by for by in self._blocks if not Kind.RATE.blocks(by)])
 
 
 def _is_large(limits: list[int]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pymongo import UpdateMany
 
+from windlass.core.blocked import BlockedBy, Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import LIVE, Status
 from windlass.stores.mongo.notices import CHANGED, claimable
@@ -34,9 +35,8 @@ _MORE = 20  # how many jobs a look reads beyond one for each that is asked about
 async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:
     """Look which of these still have to wait: how many went on, and the lines that the end of others may free."""
     waiting: Doc = {"_id": {"$in": list(ids)}, "status": "blocked"}
-    docs = [
-        doc for doc in await link.jobs.find(waiting, _FIELDS).to_list() if doc.get("blocked_by") == f"flow:{doc['_id']}"
-    ]
+    blocked = await link.jobs.find(waiting, _FIELDS).to_list()
+    docs = [doc for doc in blocked if doc.get("blocked_by") == BlockedBy(Kind.FLOW, doc["_id"]).text]
     goes_on: list[Doc] = []
     stops: list[tuple[Doc, str]] = []
     freed: set[str] = set()
@@ -46,7 +46,7 @@ async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:
     for doc in docs:
         if doc["_id"] in spoiled:
             stops.append((doc, _why(spoiled[doc["_id"]])))
-            freed |= _freed_by(doc)
+            freed.update(lines(flow=doc.get("next_id"), unique=doc.get("unique_key")))
         elif doc["_id"] not in live:
             goes_on.append(doc)
     await _stop(link, stops)
@@ -78,15 +78,6 @@ def _why(spoiled: Doc) -> str:
     job_id, status = spoiled["_id"], spoiled["status"]
     failed = status == Status.FAILED.value
     return f"job {job_id} failed" if failed else f"job {job_id}, which it awaited, was {status}"
-
-
-def _freed_by(doc: Doc) -> set[str]:
-    freed: set[str] = set()
-    if "next_id" in doc:
-        freed.add(f"flow:{doc['next_id']}")
-    if "unique_key" in doc:
-        freed.add(f"unique:{doc['unique_key']}")
-    return freed
 
 
 def _found(docs: Sequence[Doc]) -> Doc:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
@@ -323,7 +324,7 @@ def deciding(
 
 def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) -> Update:
     found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
-    if holder.get("blocked_by", "").startswith("flow:"):
+    if Kind.FLOW.blocks(holder.get("blocked_by")):
         # One that awaits others goes on waiting.
         told = line(max(now, holder["updated_at"]), Happened.REPLACED, Status.BLOCKED)
         newer = {"payload": draft.payload_json, "priority": draft.options.priority}
@@ -379,7 +380,7 @@ def documents(
         if draft.next_id is not None:
             doc["next_id"] = draft.next_id
         if draft.options.awaits is not None:
-            doc["blocked_by"] = f"flow:{draft.id}"
+            doc["blocked_by"] = BlockedBy(Kind.FLOW, draft.id).text
         made.append(doc)
     return made
 

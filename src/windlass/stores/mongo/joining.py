@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.synchronous.client_session import ClientSession
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Created, Inserted, Notice
 from windlass.stores.mongo.connection import DURABLE, OPTIONS
@@ -214,7 +215,7 @@ async def _insert_in_order(link: Link, drafts: Sequence[Draft], now: datetime) -
     for draft in in_order(drafts):
         [verdicts[id(draft)]] = await insert(link, [draft], now)
     named = {draft.next_id for draft in drafts}
-    await unblock(link, [f"flow:{draft.id}" for draft in drafts if draft.id in named])
+    await unblock(link, [BlockedBy(Kind.FLOW, draft.id).text for draft in drafts if draft.id in named])
     return [verdicts[id(draft)] for draft in drafts]
 
 

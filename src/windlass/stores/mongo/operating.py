@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pymongo.errors import DuplicateKeyError
 
+from windlass.core.blocked import lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
@@ -54,7 +55,7 @@ async def _operate_one(link: Link, order: Order) -> Answer:
             continue
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
-            await unblock(link, lines_of([doc]) | ({f"rate:{doc['rate_key']}"} if "rate_key" in doc else set()))
+            await unblock(link, lines_of([doc]).union(lines(rate=doc.get("rate_key"))))
             await has_freed(link, [doc])
         return answer
 
@@ -142,7 +143,7 @@ async def _delete(link: Link, order: Order, doc: Doc, now: datetime) -> Answer |
             if await _cancel(link, order, doc, now) is None:
                 return None
             doc = {**doc, "status": Status.CANCELLED.value, "moves": doc["moves"] + 1}
-        await unblock(link, [f"flow:{doc['next_id']}"])
+        await unblock(link, lines(flow=doc["next_id"]))
     done = await link.jobs.delete_one({"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]})
     link.tell([CHANGED])
     return Answer(Operated.DONE, found) if done.deleted_count else None

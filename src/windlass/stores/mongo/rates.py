@@ -17,6 +17,7 @@ from bson import ObjectId
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.rate import booked_at
 from windlass.stores.mongo.connection import DUPLICATE_KEY
 from windlass.stores.mongo.records import duration, in_ms
@@ -62,13 +63,13 @@ class Rates:
         self._booked, self._in_line = await asyncio.gather(bookings(self._link, most), self._lines(most))
 
     async def _lines(self, most: dict[str, int]) -> dict[str, int]:
-        waiting: Doc = {"blocked_by": {"$in": [f"rate:{key}" for key in most]}}
+        waiting: Doc = {"blocked_by": {"$in": [BlockedBy(Kind.RATE, key).text for key in most]}}
         rows = await self._link.jobs.find(waiting, {"_id": 0, "blocked_by": 1}).limit(_SHORT).to_list()
         if len(rows) < _SHORT:
             counts = Counter(row["blocked_by"] for row in rows)
-            return {key: counts[f"rate:{key}"] for key in most}
+            return {key: counts[BlockedBy(Kind.RATE, key).text] for key in most}
         # Some are long: each is counted as far as it matters.
-        counted = [self._link.count({"blocked_by": f"rate:{key}"}, n) for key, n in most.items()]
+        counted = [self._link.count({"blocked_by": BlockedBy(Kind.RATE, key).text}, n) for key, n in most.items()]
         return dict(zip(most, await asyncio.gather(*counted), strict=True))
 
     def lets_through(self, doc: Doc, now: datetime) -> bool:
@@ -248,7 +249,7 @@ async def standing(link: Link, lines: Collection[str]) -> list[Standing]:
     rows = await (await link.jobs.aggregate(first)).to_list()
     if not rows:
         return []
-    windows = {row["_id"]: Window(row["_id"].split(":", 1)[1], row["n"], row["ms"]) for row in rows}
+    windows = {row["_id"]: Window(BlockedBy.of(row["_id"]).key, row["n"], row["ms"]) for row in rows}
     count: list[Doc] = [
         {"$match": {"called": {"$in": list(windows)}}},
         {"$group": {"_id": "$called", "n": {"$sum": 1}}},

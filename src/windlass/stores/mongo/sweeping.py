@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pymongo import UpdateMany
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
@@ -46,15 +47,15 @@ async def promote(link: Link, n: int) -> Promoted:
     _remember(link, lines)
     keys = [row["rate"] for row in rows if "rate" in row]
     await rates.opened(link, keys, now)
-    lines += [f"rate:{key}" for key in keys]
+    lines += [BlockedBy(Kind.RATE, key).text for key in keys]
     freed = await unblock(link, lines)
     went_on, more = await free_left_over(link)
     freed += went_on
     if len(due) >= n or more or len(keys) >= _MOST_DUE:
         return Promoted(promoted, freed, timedelta(0))
     following = [row["run_at"] for row in rows if "run_at" in row]
-    following += [now + _NEXT_LINES] if "rate" in link.swept else []
-    following += await rates.next_look(link) if any(by.startswith("rate:") for by in lines) else []
+    following += [now + _NEXT_LINES] if Kind.RATE in link.swept else []
+    following += await rates.next_look(link) if any(Kind.RATE.blocks(by) for by in lines) else []
     next_due = max(timedelta(0), min(following) - now) if following else None
     return Promoted(promoted, freed, next_due)
 
@@ -78,32 +79,32 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
 # a flow takes a look of its own: where more than a few wait, only once a second.
 # When a rate has room is written down by whoever puts jobs aside, so that their line is looked at in time. Where
 # somebody died before that, it is found in turn: where there are more lines than were looked at, the next are soon.
-_LINES = {"flow": 50, "limit": 50, "rate": 100, "unique": 50}
+_LINES = {Kind.FLOW: 50, Kind.LIMIT: 50, Kind.RATE: 100, Kind.UNIQUE: 50}
 _MOST_DUE = 1000
 _NEXT_LINES = timedelta(milliseconds=250)
 _FEW = 10
 _REST = 1.0
 
 
-def _due_lines(link: Link) -> list[str]:
+def _due_lines(link: Link) -> list[Kind]:
     rests = time.monotonic() < link.flows_rest_until
-    return [kind for kind in _LINES if not rests or kind != "flow"]
+    return [kind for kind in _LINES if not rests or kind is not Kind.FLOW]
 
 
-def _lines(link: Link, kind: str) -> list[Doc]:
-    after = link.swept.get(kind, f"{kind}:")
-    waiting = {"$match": {"blocked_by": {"$gt": after, "$lt": f"{kind};"}}}
+def _lines(link: Link, kind: Kind) -> list[Doc]:
+    after = link.swept.get(kind, kind.prefix)
+    waiting = {"$match": {"blocked_by": {"$gt": after, "$lt": kind.end}}}
     # So many entries of the index, and not so many lines: to find those the server would walk all there are.
     return [waiting, {"$sort": {"blocked_by": 1}}, {"$limit": _LINES[kind]}, {"$project": {"_id": "$blocked_by"}}]
 
 
 def _remember(link: Link, lines: list[str]) -> None:
     for kind in _due_lines(link):
-        seen = [by for by in lines if by.startswith(f"{kind}:")]
+        seen = [by for by in lines if kind.blocks(by)]
         link.swept.pop(kind, None)
         if len(seen) >= _LINES[kind]:
             link.swept[kind] = max(seen)
-        if kind == "flow" and len(seen) > _FEW:
+        if kind is Kind.FLOW and len(seen) > _FEW:
             link.flows_rest_until = time.monotonic() + _REST
 
 

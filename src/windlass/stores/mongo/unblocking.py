@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import BlockedBy, Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.mongo import flows, rates
@@ -27,30 +28,26 @@ def lines_of(docs: Iterable[Doc]) -> set[str]:
     """What others may be waiting for these jobs to give up, or to end."""
     waited: set[str] = set()
     for doc in docs:
-        if "limit_key" in doc:
-            waited.add(f"limit:{doc['limit_key']}")
-        if "unique_running" in doc:
-            waited.add(f"unique:{doc['unique_running']}")
-        if "next_id" in doc:
-            waited.add(f"flow:{doc['next_id']}")
+        keys = doc.get("limit_key"), doc.get("unique_running"), doc.get("next_id")
+        waited.update(lines(limit=keys[0], unique=keys[1], flow=keys[2]))
     return waited
 
 
 async def unblock(link: Link, waited: Iterable[str]) -> int:
     """Queue as many of each line as have room now, and return how many; the claim tests them again."""
-    lines: set[str] = set(waited)
+    left: set[str] = set(waited)
     done = 0
-    while lines:
-        flowing = {by.split(":", 1)[1] for by in lines if by.startswith("flow:")}
-        rated = {by for by in lines if by.startswith("rate:")}
-        gates = [by for by in lines if not by.startswith(("flow:", "rate:"))]
-        lines = set()
+    while left:
+        flowing = {by.removeprefix(Kind.FLOW.prefix) for by in left if Kind.FLOW.blocks(by)}
+        rated = {by for by in left if Kind.RATE.blocks(by)}
+        gates = [by for by in left if Kind.LIMIT.blocks(by) or Kind.UNIQUE.blocks(by)]
+        left = set()
         if gates:
             done += await _open_gates(link, gates)
         if rated:
             done += await _call(link, rated)
         if flowing:
-            went_on, lines = await flows.settle(link, flowing)  # the end of one may free others in turn
+            went_on, left = await flows.settle(link, flowing)  # the end of one may free others in turn
             done += went_on
     return done
 
@@ -84,22 +81,22 @@ async def _open_gates(link: Link, gates: Collection[str]) -> int:
         {"$sort": {"blocked_by": 1, "queued_at": 1, "_id": 1}},
         {"$group": {"_id": "$blocked_by", "limit_n": {"$first": "$limit_n"}}},
     ]
-    lines = {row["_id"]: row.get("limit_n") or 1 for row in await (await link.jobs.aggregate(first)).to_list()}
-    if not lines:
+    rows = await (await link.jobs.aggregate(first)).to_list()
+    if not rows:
         return 0
-    limits = {by.split(":", 1)[1]: limit for by, limit in lines.items() if by.startswith("limit:")}
+    most = {BlockedBy.of(row["_id"]): row.get("limit_n") or 1 for row in rows}
+    limits = {by.key: limit for by, limit in most.items() if by.kind is Kind.LIMIT}
     running = await _running(link, limits)
-    keys = [by.split(":", 1)[1] for by in lines if by.startswith("unique:")]
+    keys = [by.key for by in most if by.kind is Kind.UNIQUE]
     held: set[str] = set()
     if keys:
         found = link.jobs.find({"unique_key": {"$in": keys}}, {"_id": 0, "unique_key": 1})
         held = {doc["unique_key"] for doc in await found.to_list()}
     done = 0
-    for by, limit in lines.items():
-        kind, key = by.split(":", 1)
-        room = limit - running[key] if kind == "limit" else int(key not in held)
+    for by, limit in most.items():
+        room = limit - running[by.key] if by.kind is Kind.LIMIT else int(by.key not in held)
         if room > 0:
-            done += await _queue(link, await _oldest(link, by, room))
+            done += await _queue(link, await _oldest(link, by.text, room))
     return done
 
 
@@ -124,20 +121,20 @@ async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
     return await found.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
 
 
-async def _call(link: Link, lines: Collection[str]) -> int:
+async def _call(link: Link, rated: Collection[str]) -> int:
     """Call as many of each rate's line as have room, and write down when there is room for those who still wait.
 
     They stay known as called, so that the claim lets them pass those who still stand there.
     """
     done = 0
     waiting: dict[str, datetime] = {}
-    for by, room, again, known in await rates.standing(link, lines):
+    for by, room, again, known in await rates.standing(link, rated):
         left = room
         while left > 0 and (docs := await _oldest(link, by, min(left, _PAGE))):
             done += await _queue(link, docs, by)
             left -= len(docs)
         if left <= 0 and not known:
-            waiting[by.split(":", 1)[1]] = again
+            waiting[BlockedBy.of(by).key] = again
     await rates.look_again(link, waiting)
     return done
 

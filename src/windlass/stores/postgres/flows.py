@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import LIVE as LIVE_STATUSES
 from windlass.core.status import Status
@@ -35,11 +36,11 @@ LOST = f"(SELECT true {WITHOUT_SUCCESS} LIMIT 1) IS NOT NULL"
 CHAIN = f"""
 WITH RECURSIVE chain (next_id, unique_key) AS (
     SELECT w.next_id, w.unique_key FROM windlass_jobs AS w
-    WHERE w.id = ANY ($1::text[]) AND w.blocked_by = 'flow:' || w.id AND w.awaits = 'success'
+    WHERE w.id = ANY ($1::text[]) AND w.blocked_by = '{Kind.FLOW.prefix}' || w.id AND w.awaits = 'success'
         AND (w.id = ANY ($2::text[]) OR {LOST})
     UNION ALL
     SELECT w.next_id, w.unique_key FROM chain JOIN windlass_jobs AS w ON w.id = chain.next_id
-    WHERE w.blocked_by = 'flow:' || w.id AND w.awaits = 'success'
+    WHERE w.blocked_by = '{Kind.FLOW.prefix}' || w.id AND w.awaits = 'success'
 )
 SELECT next_id, unique_key FROM chain LIMIT $3::int
 """  # noqa: S608  # made of constants
@@ -50,7 +51,7 @@ SETTLE = f"""
 WITH {CLOCK}, waiting AS MATERIALIZED (
     SELECT w.id, w.awaits, w.unique_key, told.deleted
     FROM unnest($1::text[], $2::text[]) AS told (id, deleted) JOIN windlass_jobs AS w ON w.id = told.id
-    WHERE w.blocked_by = 'flow:' || w.id ORDER BY w.id FOR UPDATE OF w SKIP LOCKED
+    WHERE w.blocked_by = '{Kind.FLOW.prefix}' || w.id ORDER BY w.id FOR UPDATE OF w SKIP LOCKED
 ), judged AS MATERIALIZED (
     SELECT w.id, w.unique_key, {LIVE} AS live, CASE WHEN w.awaits = 'success' THEN coalesce(
         'job ' || w.deleted || ', which it awaited, was deleted', (
@@ -78,7 +79,7 @@ _STOPS = line_end(Happened.CANCELLED, Status.CANCELLED)[:-1]
 def falling(waiting: Iterable[str], deleted: Mapping[str, str]) -> Steps[set[str]]:
     """The lines that the ends of these would free in turn: all are locked at once, and so in order."""
     found: Rows = yield CHAIN, (sorted(waiting), sorted(deleted), _MOST)
-    return {line for row in found for line in _freed(*row)}
+    return {line for next_id, unique_key in found for line in lines(flow=next_id, unique=unique_key)}
 
 
 def settling(
@@ -94,24 +95,20 @@ def settling(
         ends = [row[2:] for row in rows if row[0] == Status.CANCELLED.value]
         gone_on += [row[1] for row in rows if row[0] != Status.CANCELLED.value]
         cancelled += len(ends)
-        lines = {line for end in ends for line in _freed(*end)}
-        if lines - locked:  # inserted since
-            yield LOCK, (sorted(line_locks(link, lines - locked)),)
-            locked |= lines
-        look = sorted(line.removeprefix("flow:") for line in lines if line.startswith("flow:"))
-        freed |= {line for line in lines if not line.startswith("flow:")}
+        ended = {line for next_id, unique_key in ends for line in lines(flow=next_id, unique=unique_key)}
+        if ended - locked:  # inserted since
+            yield LOCK, (sorted(line_locks(link, ended - locked)),)
+            locked |= ended
+        look = sorted(line.removeprefix(Kind.FLOW.prefix) for line in ended if Kind.FLOW.blocks(line))
+        freed |= {line for line in ended if not Kind.FLOW.blocks(line)}
     return gone_on, freed
-
-
-def _freed(next_id: str | None, unique_key: str | None) -> list[str]:
-    kinds = {"flow": next_id, "unique": unique_key}
-    return [f"{kind}:{key}" for kind, key in kinds.items() if key is not None]
 
 
 LOOK = f"""
 SELECT w.blocked_by, NOT ({LIVE}) OR (w.awaits = 'success' AND {LOST}) FROM (
     SELECT id, awaits, blocked_by FROM windlass_jobs
-    WHERE status = 'blocked' AND blocked_by > $1::text AND blocked_by < 'flow;' ORDER BY blocked_by LIMIT $2::int
+    WHERE status = 'blocked' AND blocked_by > $1::text AND blocked_by < '{Kind.FLOW.end}'
+    ORDER BY blocked_by LIMIT $2::int
 ) AS w
 """  # noqa: S608  # made of constants
 
@@ -120,7 +117,7 @@ class Rounds:
     """Goes round among all that wait for others, some at a time: there may be very many."""
 
     def __init__(self) -> None:
-        self._after = "flow:"
+        self._after = Kind.FLOW.prefix
 
     async def look(self, ask: Ask, n: int) -> list[str]:
         """At most `n` lines whose way is free."""
@@ -129,5 +126,5 @@ class Rounds:
         if len(free) > n:
             self._after = free[n - 1]
         else:
-            self._after = rows[-1][0] if len(rows) == _SWEPT else "flow:"
+            self._after = rows[-1][0] if len(rows) == _SWEPT else Kind.FLOW.prefix
         return free[:n]

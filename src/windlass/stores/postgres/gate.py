@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncpg import exceptions as pg
 
+from windlass.core.blocked import BlockedBy, Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import key_locks, line_locks, try_locks
@@ -165,14 +166,13 @@ class _Candidate(NamedTuple):
 
     def lines(self) -> list[str]:
         """What it takes a place in."""
-        kinds = {"limit": self.limit_key, "unique": self.running_key, "rate": self.rate_key}
-        return [f"{kind}:{key}" for kind, key in kinds.items() if key is not None]
+        return lines(limit=self.limit_key, unique=self.running_key, rate=self.rate_key)
 
 
 def _locks(link: Link, line: str) -> list[str]:
     """The locks that whoever lets somebody of this line run or wait must have."""
-    kind, _, key = line.partition(":")
-    return line_locks(link, [line]) + (key_locks(link, [key]) if kind == "unique" else [])
+    by = BlockedBy.of(line)
+    return line_locks(link, [line]) + (key_locks(link, [by.key]) if by.kind is Kind.UNIQUE else [])
 
 
 class _Queue:
@@ -293,9 +293,8 @@ class _Gate:
     async def _read(self, names: Sequence[str]) -> None:
         self._size = max(self._size, min(self._size * 2, _LARGEST))
         marks = [mark for name in names if (mark := self._queues[name].mark) is not None]
-        passed: dict[str, list[str]] = {"limit": [], "unique": [], "rate": []}
-        for line in self._passed:
-            kind, _, key = line.partition(":")
+        passed: dict[Kind, list[str]] = {Kind.LIMIT: [], Kind.UNIQUE: [], Kind.RATE: []}
+        for kind, key in map(BlockedBy.of, self._passed):
             passed[kind].append(key)
         places: list[list[Any]] = [[mark[part] for mark in marks] for part in range(3)]
         most = max(1, self._left // len(names))
@@ -340,18 +339,18 @@ class _Gate:
         keys = {row.running_key for row in rows if row.running_key is not None}
         rates = {(row.rate_key, row.rate_n, row.rate_ms) for row in rows if row.rate_key is not None}
         self._locks |= await try_locks(self._ask, self._affordable(rows))
-        counted = sorted(key for key in limits if self._ours(f"limit:{key}"))
+        counted = sorted(key for key in limits if self._ours(BlockedBy(Kind.LIMIT, key).text))
         if counted:
             self._slots |= dict(await self._ask(SLOTS, counted))
         if keys:
             self._held |= {key for (key,) in await self._ask(HOLDERS, sorted(keys))}
-        await self._rates.learn(self._ask, [rate for rate in rates if self._ours(f"rate:{rate[0]}")])
+        await self._rates.learn(self._ask, [rate for rate in rates if self._ours(BlockedBy(Kind.RATE, rate[0]).text)])
 
     def _affordable(self, rows: Sequence[_Candidate]) -> set[str]:
         """The locks to try for these: of the first in the order of the claim, if those of all are too many."""
         known = self._passed.keys() | self._untried
-        lines = dict.fromkeys(line for row in rows for line in row.lines())
-        locks = {line: set(_locks(self._link, line)) - self._locks for line in lines if line not in known}
+        met = dict.fromkeys(line for row in rows for line in row.lines())
+        locks = {line: set(_locks(self._link, line)) - self._locks for line in met if line not in known}
         wanted = set[str]().union(*locks.values())
         if len(self._locks) + len(wanted) <= _LOCKS:
             return wanted
@@ -388,27 +387,27 @@ class _Gate:
     def _stopped_by(self, row: _Candidate) -> str | None:
         """What it has to wait for. The rate comes last: who stops elsewhere must not spend it."""
         if row.limit_key is not None and self._slots[row.limit_key] >= row.limit:
-            return f"limit:{row.limit_key}"
+            return BlockedBy(Kind.LIMIT, row.limit_key).text
         if row.running_key is not None and row.running_key in self._held:
-            return f"unique:{row.running_key}"
+            return BlockedBy(Kind.UNIQUE, row.running_key).text
         if row.rate_key is not None and not self._rates.lets_through(
             row.rate_key, row.rate_n, row.rate_ms, called=row.called
         ):
-            return f"rate:{row.rate_key}"
+            return BlockedBy(Kind.RATE, row.rate_key).text
         return None
 
     async def write(self) -> None:
         """Lease what was let through and block what was not, except jobs that somebody else has locked."""
         if self._blocks:
-            lines = [line_end(Happened.BLOCKED, Status.BLOCKED, note=by) for by in self._blocks.values()]
-            await self._ask(BLOCK, list(self._blocks), list(self._blocks.values()), lines)
+            told = [line_end(Happened.BLOCKED, Status.BLOCKED, note=by) for by in self._blocks.values()]
+            await self._ask(BLOCK, list(self._blocks), list(self._blocks.values()), told)
         if self._admitted:
             order = {row.id: place for place, row in enumerate(self._admitted)}
             leased = await self._ask(LEASE_THESE, list(order), *lease(self._claim.want))
             self.taken = sorted((job_of(row) for row in leased), key=lambda job: order[job.id])
             await book(self._ask, self.taken)
             self.plain = sum(not row.lines() for row in self._admitted)
-        waited = sorted({by.removeprefix("rate:") for by in self._blocks.values() if by.startswith("rate:")})
+        waited = sorted({by.removeprefix(Kind.RATE.prefix) for by in self._blocks.values() if Kind.RATE.blocks(by)})
         if waited:
             await self._ask(REOPEN, waited)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.blocked import Kind
 from windlass.core.draft import Draft
 from windlass.core.errors import StoreUnavailable, TransactionRefused
 from windlass.core.history import Happened
@@ -83,7 +84,7 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         o.schedule, o.tick, o.parent_id, o.replay_of, o.correlation_id, o.user_id, o.entity_name, o.entity_id, o.tags,
         o.metadata::json, o.trace, o.line, d.rate_key, o.rate_n, o.rate_ms,
         CASE WHEN d.fair_key IS NULL AND gate.turns THEN '' ELSE d.fair_key END, d.next_id, o.awaits, o.takes,
-        CASE WHEN o.awaits IS NOT NULL THEN 'flow:' || d.id END
+        CASE WHEN o.awaits IS NOT NULL THEN '{Kind.FLOW.prefix}' || d.id END
     FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
         $14::text[], $15::text[], $16::text[], $17::bigint[]
@@ -272,7 +273,7 @@ CASE WHEN $6::bigint IS NULL THEN asked.run_at
     ELSE greatest(c.now, least(asked.run_at, j.created_at + $6::bigint * interval '1 millisecond')) END
 """
 # One that awaits others goes on waiting.
-_WAITS = "coalesce(starts_with(j.blocked_by, 'flow:'), false)"
+_WAITS = f"coalesce(starts_with(j.blocked_by, '{Kind.FLOW.prefix}'), false)"
 REPLACE = f"""
 WITH {CLOCK}, asked AS (
     SELECT CASE WHEN $4::bigint IS NOT NULL THEN c.now + $4::bigint * interval '1 millisecond'

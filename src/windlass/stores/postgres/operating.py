@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
@@ -40,7 +41,7 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[
         ids |= {next_id for (next_id,) in await ask(NEXT, deletes) if next_id is not None}
     found = {row[0]: _Found(*row) for row in await ask(HELD, sorted(ids))}
     # Whoever came by while the rows were held has passed over those that wait for others.
-    lines = {job.blocked_by for job in found.values() if job.blocked_by and job.blocked_by.startswith("flow:")}
+    waited = {job.blocked_by for job in found.values() if job.blocked_by and Kind.FLOW.blocks(job.blocked_by)}
     answers: list[Answer] = []
     queued: list[str] = []
     unfinished: dict[str, str] = {}
@@ -52,7 +53,7 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[
         answer = await _ACTIONS[order.action](ask, order, job)
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
-            lines |= job.lines()
+            waited.update(job.lines)
             if order.action is Action.RETRY:
                 queued.append(job.queue)
             if order.action is Action.DELETE:
@@ -60,7 +61,7 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[
                 if job.next_id is not None and not job.status.finished:
                     unfinished.setdefault(job.next_id, job.id)
         answers.append(answer)
-    freed = await unblock(link, ask, lines, unfinished)
+    freed = await unblock(link, ask, waited, unfinished)
     return answers, queued + freed
 
 
@@ -82,11 +83,8 @@ class _Found:
     ) -> None:
         self.id, self.status, self.blocked_by, self.queue = id_, STATUSES[status], blocked_by, queue
         self.unique_queued, self.idempotency_key, self.next_id = unique_queued, idempotency_key, next_id
-        self._waited = {"limit": limit_key, "unique": unique_running, "rate": rate_key, "flow": next_id}
-
-    def lines(self) -> set[str]:
-        """Where others may stand behind it."""
-        return {f"{kind}:{key}" for kind, key in self._waited.items() if key is not None}
+        self.lines = lines(limit=limit_key, unique=unique_running, rate=rate_key, flow=next_id)
+        """where others may stand behind it"""
 
 
 CANCEL = f"""

@@ -9,6 +9,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.blocked import Kind
 from windlass.core.rate import LONGEST, booked_at
 from windlass.stores.postgres.records import CLOCK, EPOCH
 
@@ -26,7 +27,7 @@ SPENT = f"""
 WITH {CLOCK}
 SELECT asked.key, asked.n, asked.ms, spent.n, (
     SELECT count(*) FROM (
-        SELECT FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = 'rate:' || asked.key
+        SELECT FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = '{Kind.RATE.prefix}' || asked.key
         ORDER BY queued_at, id LIMIT greatest(asked.n - spent.n, 0)
     ) AS few
 )
@@ -88,16 +89,17 @@ async def book(ask: Ask, jobs: Iterable[Job]) -> None:
         await ask(BOOK, *map(list, zip(*told, strict=True)))
 
 
-ROOM = """(
+ROOM = f"""(
     SELECT first.rate_n - (
         SELECT coalesce(sum(r.n), 0)::bigint FROM windlass_rates AS r
-        WHERE r.key = substr(by, 6) AND r.at > (SELECT now FROM clock) - first.rate_ms * interval '1 millisecond'
+        WHERE r.key = substr(by, {len(Kind.RATE.prefix) + 1})
+            AND r.at > (SELECT now FROM clock) - first.rate_ms * interval '1 millisecond'
     ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked_by = by)
     FROM (
         SELECT rate_n, rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by
         ORDER BY queued_at, id LIMIT 1
     ) AS first
-)"""
+)"""  # noqa: S608  # made of constants
 """How many more of the line `by` may be called: as many as may start now, but for those that were called before."""
 
 # Under the locks of these lines: when the next start leaves the window. Where none is in it, those that were called
@@ -106,7 +108,7 @@ REOPEN = f"""
 WITH {CLOCK}, lines AS MATERIALIZED (
     SELECT key, (
         SELECT rate_ms * interval '1 millisecond' FROM windlass_jobs
-        WHERE status = 'blocked' AND blocked_by = 'rate:' || key ORDER BY queued_at, id LIMIT 1
+        WHERE status = 'blocked' AND blocked_by = '{Kind.RATE.prefix}' || key ORDER BY queued_at, id LIMIT 1
     ) AS per FROM unnest($1::text[]) AS key
 ), gone AS (
     DELETE FROM windlass_rate_lines AS r USING lines WHERE r.key = lines.key AND lines.per IS NULL
@@ -117,10 +119,10 @@ SELECT lines.key, coalesce(
 ) + lines.per FROM lines, clock AS c WHERE lines.per IS NOT NULL ORDER BY 1
 ON CONFLICT (key) DO UPDATE SET opens_at = excluded.opens_at
 """  # noqa: S608  # made of constants
-OPENED = """
-SELECT 'rate:' || key FROM windlass_rate_lines WHERE opens_at <= date_trunc('milliseconds', statement_timestamp())
-ORDER BY opens_at LIMIT $1::int
-"""
+OPENED = f"""
+SELECT '{Kind.RATE.prefix}' || key FROM windlass_rate_lines
+WHERE opens_at <= date_trunc('milliseconds', statement_timestamp()) ORDER BY opens_at LIMIT $1::int
+"""  # noqa: S608  # made of constants
 NEXT_ROOM = "SELECT min(opens_at), date_trunc('milliseconds', statement_timestamp()) FROM windlass_rate_lines"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncpg import exceptions as pg
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel, refuse
@@ -294,8 +295,8 @@ async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[An
 
 def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
     """Who may be waiting for these ends, as COUNTED tells them."""
-    kinds = {"limit": limits, "unique": keys, "flow": nexts}
-    return [f"{kind}:{key}" for kind, found in kinds.items() for key in found or ()]
+    kinds = {Kind.LIMIT: limits, Kind.UNIQUE: keys, Kind.FLOW: nexts}
+    return [BlockedBy(kind, key).text for kind, found in kinds.items() for key in found or ()]
 
 
 ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"

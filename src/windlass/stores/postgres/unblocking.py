@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.postgres import flows, rates
@@ -16,13 +17,18 @@ if TYPE_CHECKING:
 
     from windlass.stores.postgres.connection import Ask, Link, Rows, Steps
 
+
+def _key(kind: Kind) -> str:
+    return f"substr(by, {len(kind.prefix) + 1})"
+
+
 ROOM = f"""CASE
-    WHEN starts_with(by, 'unique:')
-    THEN CASE WHEN (SELECT true FROM windlass_jobs WHERE unique_key = substr(by, 8) LIMIT 1) THEN 0 ELSE 1 END
-    WHEN starts_with(by, 'rate:') THEN {rates.ROOM}
-    ELSE (
+    WHEN starts_with(by, '{Kind.UNIQUE.prefix}')
+    THEN CASE WHEN (SELECT true FROM windlass_jobs WHERE unique_key = {_key(Kind.UNIQUE)} LIMIT 1) THEN 0 ELSE 1 END
+    WHEN starts_with(by, '{Kind.RATE.prefix}') THEN {rates.ROOM}
+    WHEN starts_with(by, '{Kind.LIMIT.prefix}') THEN (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = substr(by, 7))
+    ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = {_key(Kind.LIMIT)})
 END"""  # noqa: S608  # made of constants
 """How many of the line `by` may go on. Those that await others are no such line: see `flows`."""
 
@@ -36,7 +42,7 @@ WITH RECURSIVE {CLOCK}, lines (by, place) AS (
 )
 SELECT by, {ROOM} > 0 FROM lines WHERE by IS NOT NULL ORDER BY place
 """  # noqa: S608  # made of constants
-_FIRST = "flow;"  # behind all that await others
+_FIRST = Kind.FLOW.end  # behind all that await others
 _MOST = 100  # lines that one look goes through
 
 
@@ -76,7 +82,7 @@ WITH {CLOCK}, room AS MATERIALIZED (
     ) AS first
 )
 UPDATE windlass_jobs AS j SET status = 'queued', updated_at = {AT}, {append("$2::text")},
-    blocked_by = CASE WHEN starts_with(j.blocked_by, 'rate:') THEN j.blocked_by END,
+    blocked_by = CASE WHEN starts_with(j.blocked_by, '{Kind.RATE.prefix}') THEN j.blocked_by END,
     {marked()}
 FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM next)) AND j.status = 'blocked' RETURNING j.queue
 """  # noqa: S608  # made of constants
@@ -91,8 +97,8 @@ def unblocking(link: Link, lines: Collection[str], deleted: Mapping[str, str] | 
     """The same as steps that any driver can carry. `deleted`: of jobs that wait, one that went away unfinished."""
     if not lines:
         return []
-    waiting = {line.removeprefix("flow:") for line in lines if line.startswith("flow:")}
-    others = {line for line in lines if not line.startswith("flow:")}
+    waiting = {line.removeprefix(Kind.FLOW.prefix) for line in lines if Kind.FLOW.blocks(line)}
+    others = {line for line in lines if not Kind.FLOW.blocks(line)}
     gone, locked, queues = deleted or {}, set(lines), list[str]()
     if waiting:
         locked |= yield from flows.falling(waiting, gone)
@@ -104,7 +110,7 @@ def unblocking(link: Link, lines: Collection[str], deleted: Mapping[str, str] | 
     if others:
         rows: Rows = yield UNBLOCK, (sorted(others), line_end(Happened.UNBLOCKED, Status.QUEUED))
         queues += [queue for (queue,) in rows]
-        looked_at = sorted(line.removeprefix("rate:") for line in others if line.startswith("rate:"))
+        looked_at = sorted(line.removeprefix(Kind.RATE.prefix) for line in others if Kind.RATE.blocks(line))
         if looked_at:
             yield rates.REOPEN, (looked_at,)
     return queues

@@ -26,6 +26,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from windlass.core.blocked import Kind
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, ValueRefused, WindlassError
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
@@ -92,6 +93,11 @@ _PARTS = {
 """what scripts share beside common.lua"""
 
 
+_WORDS = ", ".join(f"{kind.value} = '{kind.prefix}'" for kind in Kind)
+_BY = f"local BY = {{{_WORDS}}}\n"
+"""what scripts begin with: the words for what blocks a job"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where the keys are."""
@@ -109,7 +115,7 @@ def script(name: str) -> tuple[str, str]:
     """The text of a script and its digest."""
     where = files("windlass.stores.redis") / "scripts"
     parts = ("records", "common", *_PARTS.get(name, ()), name)
-    text = "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
+    text = _BY + "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 

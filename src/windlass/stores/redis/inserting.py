@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreError, ValueRefused
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.redis.records import FIELDS, LONG, NUL, PART, as_duration_ms, as_ms, packed, told
@@ -132,7 +133,7 @@ def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
         str(options.priority),
         *_UNTOUCHED,
         limit,
-        "" if options.awaits is None else f"flow:{draft.id}",
+        "" if options.awaits is None else BlockedBy(Kind.FLOW, draft.id).text,
         options.schedule or "",
         *_NOTHING_YET,
         str(options.max_attempts),

@@ -8,6 +8,7 @@ import time
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.weights import first_turn
@@ -291,15 +292,15 @@ class _Gate:
             if limit_key not in self._used:
                 self._used[limit_key] = self._db.execute(self._sql(RUNNING), (limit_key,)).fetchone()[0]
             if self._used[limit_key] >= (row[_LIMIT] or 1):
-                return self._block(row[_SEQ], f"limit:{limit_key}")
+                return self._block(row[_SEQ], BlockedBy(Kind.LIMIT, limit_key))
         if running_key is not None:
             held = running_key in self._keys or self._db.execute(self._sql(HELD), (running_key, row[_ID])).fetchone()
             if held:
-                return self._block(row[_SEQ], f"unique:{running_key}")
+                return self._block(row[_SEQ], BlockedBy(Kind.UNIQUE, running_key))
         if rate_key is not None:
             called = row[_BLOCKED_BY] is not None
             if not self._rates.lets_through(rate_key, row[_RATE_N], row[_RATE_MS], called=called):
-                return self._block(row[_SEQ], f"rate:{rate_key}")
+                return self._block(row[_SEQ], BlockedBy(Kind.RATE, rate_key))
         if running_key is not None:
             self._keys.add(running_key)
         if limit_key is not None:
@@ -313,8 +314,8 @@ class _Gate:
             line = f'{line_end(Happened.BLOCKED, Status.BLOCKED)[:-1]},"note":'
             self._db.execute(self._sql(BLOCK), (self._now, self._now, line, json.dumps(self._blocked)))
 
-    def _block(self, seq: int, by: str) -> bool:
-        self._blocked[seq] = by
+    def _block(self, seq: int, by: BlockedBy) -> bool:
+        self._blocked[seq] = by.text
         return False
 
 

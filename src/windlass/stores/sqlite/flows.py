@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.sqlite.records import APPEND, line_end
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-WAITING = """
-SELECT awaits, next_id, unique_key FROM windlass_jobs WHERE id = ? AND status = 'blocked' AND blocked_by = 'flow:' || id
-"""
+WAITING = f"""
+SELECT awaits, next_id, unique_key FROM windlass_jobs
+WHERE id = ? AND status = 'blocked' AND blocked_by = '{Kind.FLOW.prefix}' || id
+"""  # noqa: S608  # made of constants
 LIVE = """
 SELECT 1 FROM windlass_jobs
 WHERE next_id = ? AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying') LIMIT 1
@@ -51,8 +53,7 @@ def settle(
         note = f"job {lost[0]}, which it awaited, was {lost[1]}" if lost[1] != "failed" else f"job {lost[0]} failed"
         line = line_end(Happened.CANCELLED, Status.CANCELLED, note=note)
         db.execute(sql(STOP), (now, now, now, line, job_id))
-        freed = {f"flow:{next_id}"} if next_id is not None else set[str]()
-        return 0, freed | ({f"unique:{held}"} if held is not None else set[str]())
+        return 0, set(lines(flow=next_id, unique=held))
     if db.execute(sql(LIVE), (job_id,)).fetchone() is not None:
         return 0, set()
     line = line_end(Happened.UNBLOCKED, Status.QUEUED)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
@@ -219,7 +220,7 @@ def _meet_holder(
     holder_id, status = _text(holder[0]), STATUSES[_text(holder[1])]
     if draft.options.on_conflict != "replace" or status not in WAITING:
         return Duplicate(holder_id, str(key))
-    if (_text(holder[3]) if holder[3] is not None else "").startswith("flow:"):
+    if holder[3] is not None and Kind.FLOW.blocks(_text(holder[3])):
         line = line_end(Happened.REPLACED, Status.BLOCKED)
         db.execute(sql(REPLACE_WAITING), (draft.payload_json, tail[2], now, now, line, holder_id))
         return Replaced(holder_id)
@@ -295,7 +296,7 @@ def _row(draft: Draft, tail: tuple[Any, ...]) -> tuple[Any, ...]:
         draft.rate_key,
         draft.fair_key,
         draft.next_id,
-        None if draft.options.awaits is None else f"flow:{draft.id}",
+        None if draft.options.awaits is None else BlockedBy(Kind.FLOW, draft.id).text,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from windlass.core.blocked import lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
@@ -48,11 +49,10 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
     queued = int(order.action is Action.RETRY)
     if db.execute(sql(ANY_BLOCKED)).fetchone():
         # The one that went may have been next in line: those behind it must not wait for its end.
-        keys = {"limit": limit_key, "unique": running_key, "rate": rate_key}
-        queued += unblock(db, sql, [f"{kind}:{key}" for kind, key in keys.items() if key is not None], now)
+        queued += unblock(db, sql, lines(limit=limit_key, unique=running_key, rate=rate_key), now)
         if next_id is not None:
             unfinished = order.action is Action.DELETE and not found.finished
-            queued += unblock(db, sql, [f"flow:{next_id}"], now, order.id if unfinished else None)
+            queued += unblock(db, sql, lines(flow=next_id), now, order.id if unfinished else None)
     return answer, queued
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.rate import booked_at
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Rates:
         """Whether one more may start; one that was not called goes behind those that are blocked already."""
         if key not in self._spent:
             self._spent[key] = self._db.execute(self._sql(SPENT), (key, self._now - per)).fetchone()[0]
-            self._in_line[key] = self._db.execute(self._sql(IN_LINE), (f"rate:{key}", n)).fetchone()[0]
+            self._in_line[key] = self._db.execute(self._sql(IN_LINE), (BlockedBy(Kind.RATE, key).text, n)).fetchone()[0]
         ahead = self._spent[key] + (0 if called else self._in_line[key])
         if ahead >= n:
             self._in_line[key] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from windlass.core.blocked import BlockedBy, Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.sqlite import flows, rates
@@ -25,18 +26,21 @@ def free_slots(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[
         return 0
     waited: set[str] = set()
     for limit_key, running_key, next_id in db.execute(sql(KEYS), (json.dumps(ids),)):
-        if limit_key is not None:
-            waited.add(f"limit:{limit_key}")
-        if running_key is not None:
-            waited.add(f"unique:{running_key}")
-        if next_id is not None:
-            waited.add(f"flow:{next_id}")
+        waited.update(lines(limit=limit_key, unique=running_key, flow=next_id))
     return unblock(db, sql, waited, now)
+
+
+def _is(kind: Kind) -> str:
+    return f"substr(by, 1, {len(kind.prefix)}) = '{kind.prefix}'"
+
+
+def _key(kind: Kind) -> str:
+    return f"substr(by, {len(kind.prefix) + 1})"
 
 
 # From one line to the next by the index, however many jobs stand in each, and of each whether its way is free. A rate's
 # line is called when its time has come, so here it needs a look only if nobody has written down when that is.
-LINES = """
+LINES = f"""
 WITH RECURSIVE lines (by) AS (
     SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > :after
     UNION ALL
@@ -44,20 +48,22 @@ WITH RECURSIVE lines (by) AS (
     FROM lines WHERE by IS NOT NULL LIMIT :most
 )
 SELECT by, CASE
-    WHEN substr(by, 1, 7) = 'unique:' THEN NOT EXISTS (SELECT 1 FROM windlass_jobs WHERE unique_key = substr(by, 8))
-    WHEN substr(by, 1, 5) = 'rate:' THEN NOT EXISTS (SELECT 1 FROM windlass_calls WHERE key = substr(by, 6))
-    WHEN substr(by, 1, 5) = 'flow:' THEN NOT EXISTS (
+    WHEN {_is(Kind.UNIQUE)} THEN NOT EXISTS (SELECT 1 FROM windlass_jobs WHERE unique_key = {_key(Kind.UNIQUE)})
+    WHEN {_is(Kind.RATE)} THEN NOT EXISTS (SELECT 1 FROM windlass_calls WHERE key = {_key(Kind.RATE)})
+    WHEN {_is(Kind.FLOW)} THEN NOT EXISTS (
         SELECT 1 FROM windlass_jobs
-        WHERE next_id = substr(by, 6) AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying')
+        WHERE next_id = {_key(Kind.FLOW)} AND status IN ('scheduled', 'queued', 'blocked', 'processing', 'retrying')
     ) OR EXISTS (
-        SELECT 1 FROM windlass_jobs AS waiting WHERE waiting.id = substr(by, 6) AND waiting.awaits = 'success'
+        SELECT 1 FROM windlass_jobs AS waiting WHERE waiting.id = {_key(Kind.FLOW)} AND waiting.awaits = 'success'
             AND EXISTS (SELECT 1 FROM windlass_jobs WHERE next_id = waiting.id AND status IN ('failed', 'cancelled'))
     )
-    ELSE (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = substr(by, 7)) < (
+    WHEN {_is(Kind.LIMIT)} THEN (
+        SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = {_key(Kind.LIMIT)}
+    ) < (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
     ) END
 FROM lines WHERE by IS NOT NULL
-"""
+"""  # noqa: S608  # made of constants
 _AT_ONCE = 100  # how many lines one sweep looks at; the next goes on behind them
 
 
@@ -84,7 +90,7 @@ CALLED = "SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked
 # One of a rate stays known as called from its line, so that the claim lets it pass those who still stand there.
 UNBLOCK = f"""
 UPDATE windlass_jobs SET status = 'queued',
-    blocked_by = CASE WHEN substr(blocked_by, 1, 5) = 'rate:' THEN blocked_by END,
+    blocked_by = CASE WHEN substr(blocked_by, 1, {len(Kind.RATE.prefix)}) = '{Kind.RATE.prefix}' THEN blocked_by END,
     updated_at = ?, floor = {FLOOR_AS_BEFORE}, moves = moves + 1, history = {APPEND}
 WHERE seq IN (SELECT seq FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?)
 """  # noqa: S608  # APPEND is a constant
@@ -96,42 +102,41 @@ def unblock(
     """Queue as many of each line as have room now; the claim tests them again."""
     done = 0
     line = line_end(Happened.UNBLOCKED, Status.QUEUED)
-    lines = list(waited)
-    while lines:
-        by = lines.pop()
-        kind, key = by.split(":", 1)
-        if kind == "flow":
-            went_on, freed = flows.settle(db, sql, key, now, deleted)
+    left = list(waited)
+    while left:
+        by = BlockedBy.of(left.pop())
+        if by.kind is Kind.FLOW:
+            went_on, freed = flows.settle(db, sql, by.key, now, deleted)
             done += went_on
-            lines += freed
+            left += freed
             deleted = None  # only the first in a chain awaited it
             continue
-        if (room := _room(db, sql, kind, key, now)) > 0:
-            done += db.execute(sql(UNBLOCK), (now, now, now, line, by, room)).rowcount
-        if kind == "rate":
-            _call_again(db, sql, key, now)
+        if (room := _room(db, sql, by, now)) > 0:
+            done += db.execute(sql(UNBLOCK), (now, now, now, line, by.text, room)).rowcount
+        if by.kind is Kind.RATE:
+            _call_again(db, sql, by, now)
     return done
 
 
-def _call_again(db: sqlite3.Connection, sql: Callable[[str], str], key: str, now: int) -> None:
-    first = db.execute(sql(FIRST), (f"rate:{key}",)).fetchone()
+def _call_again(db: sqlite3.Connection, sql: Callable[[str], str], by: BlockedBy, now: int) -> None:
+    first = db.execute(sql(FIRST), (by.text,)).fetchone()
     if first is None:
-        db.execute(sql(rates.DISMISS), (key,))
+        db.execute(sql(rates.DISMISS), (by.key,))
     else:
-        rates.call(db, sql, key, first[2], now)
+        rates.call(db, sql, by.key, first[2], now)
 
 
-def _room(db: sqlite3.Connection, sql: Callable[[str], str], kind: str, key: str, now: int) -> int:
-    if kind == "unique":
-        return 0 if db.execute(sql(KEY_HELD), (key,)).fetchone() else 1
-    first = db.execute(sql(FIRST), (f"{kind}:{key}",)).fetchone()
+def _room(db: sqlite3.Connection, sql: Callable[[str], str], by: BlockedBy, now: int) -> int:
+    if by.kind is Kind.UNIQUE:
+        return 0 if db.execute(sql(KEY_HELD), (by.key,)).fetchone() else 1
+    first = db.execute(sql(FIRST), (by.text,)).fetchone()
     if first is None:
         return 0
     limit, n, per = first
-    if kind == "rate":
-        called = db.execute(sql(CALLED), (f"rate:{key}",)).fetchone()[0]
-        return rates.room(db, sql, key, n, per, now) - int(called)
-    return int(limit) - int(db.execute(sql(SLOTS_TAKEN), (key,)).fetchone()[0])
+    if by.kind is Kind.RATE:
+        called = db.execute(sql(CALLED), (by.text,)).fetchone()[0]
+        return rates.room(db, sql, by.key, n, per, now) - int(called)
+    return int(limit) - int(db.execute(sql(SLOTS_TAKEN), (by.key,)).fetchone()[0])
 
 
 CALLS = "SELECT key FROM windlass_calls WHERE at <= ? ORDER BY at LIMIT ?"
@@ -140,7 +145,7 @@ NEXT_CALL = "SELECT min(at) FROM windlass_calls"
 
 def called(db: sqlite3.Connection, sql: Callable[[str], str], now: int, n: int) -> list[str]:
     """At most `n` lines of rates that should have room by now."""
-    return [f"rate:{key}" for (key,) in db.execute(sql(CALLS), (now, n))]
+    return [BlockedBy(Kind.RATE, key).text for (key,) in db.execute(sql(CALLS), (now, n))]
 
 
 def next_call(db: sqlite3.Connection, sql: Callable[[str], str]) -> int | None:

@@ -353,7 +353,7 @@ local function rates_let_through(key, job)
   local rate = rates[key]
   if not rate then
     local spent, free_at = spent_of(key, per)
-    rate = {spent = spent, free_at = free_at, in_line = redis.call('ZCARD', P .. 'b:rate:' .. key), booked = 0}
+    rate = {spent = spent, free_at = free_at, in_line = redis.call('ZCARD', P .. 'b:' .. BY.rate .. key), booked = 0}
     rates[key] = rate
   end
   local called = job[BLOCKED_BY] ~= ''
@@ -378,7 +378,7 @@ local function book_rates()
       local booked_at = math.ceil(now / part) * part
       redis.call('HINCRBY', name, digits[booked_at], rate.booked)
       redis.call('PEXPIRE', name, rate.per + part)
-      redis.call('ZADD', P .. 'rooms', 'XX', 'LT', rate.free_at or booked_at + rate.per, 'rate:' .. key)
+      redis.call('ZADD', P .. 'rooms', 'XX', 'LT', rate.free_at or booked_at + rate.per, BY.rate .. key)
     end
   end
 end
@@ -392,17 +392,17 @@ local function gate(job)
   if limit ~= '' then
     used[limit] = used[limit] or tonumber(redis.call('HGET', P .. 'slots', limit) or 0)
     if used[limit] >= tonumber(job[LIMIT] ~= '' and job[LIMIT] or 1) then
-      return 'limit:' .. limit
+      return BY.limit .. limit
     end
   end
   if running ~= '' then
     if held[running] or redis.call('HEXISTS', P .. 'keys', running) == 1 then
-      return 'unique:' .. running
+      return BY.unique .. running
     end
   end
   local rate = job[MORE] ~= '' and more_of(job) or ''
   if rate ~= '' and not rates_let_through(rate, job) then
-    return 'rate:' .. rate
+    return BY.rate .. rate
   end
   if running ~= '' then
     held[running] = true

@@ -491,7 +491,7 @@ local function flush()
   for by in pairs(queues_behind) do
     if redis.call('EXISTS', P .. 'b:' .. by) == 0 then
       redis.call('ZREM', P .. 'blocked', by)
-    elseif redis.call('ZADD', P .. 'blocked', 0, by) == 1 and string.sub(by, 1, 5) == 'rate:' then
+    elseif redis.call('ZADD', P .. 'blocked', 0, by) == 1 and is_by(BY.rate, by) then
       redis.call('ZADD', P .. 'rooms', now, by) -- promote.lua says when there is room
     end
   end
@@ -587,26 +587,30 @@ end
 
 -- How many of a line of blocked jobs may go on now; the claim tests them again.
 local function room_of(by)
-  if string.sub(by, 1, 7) == 'unique:' then
-    return redis.call('HEXISTS', P .. 'keys', string.sub(by, 8)) == 1 and 0 or 1
+  if is_by(BY.unique, by) then
+    return redis.call('HEXISTS', P .. 'keys', key_of(BY.unique, by)) == 1 and 0 or 1
   end
   local first = redis.call('ZRANGE', P .. 'b:' .. by, 0, 0)[1]
   local job = first and job_of(first)
   if not job then
     return first and 1 or 0
   end
-  if string.sub(by, 1, 5) == 'rate:' then
+  if is_by(BY.rate, by) then
     local n, per = control_of(job)
     local called = tonumber(redis.call('HGET', P .. 'called', by) or 0)
-    return n - spent_of(string.sub(by, 6), per) - called
+    return n - spent_of(key_of(BY.rate, by), per) - called
   end
-  return tonumber(job[LIMIT] ~= '' and job[LIMIT] or 1) - tonumber(redis.call('HGET', P .. 'slots', string.sub(by, 7)) or 0)
+  if is_by(BY.limit, by) then
+    local taken = tonumber(redis.call('HGET', P .. 'slots', key_of(BY.limit, by)) or 0)
+    return tonumber(job[LIMIT] ~= '' and job[LIMIT] or 1) - taken
+  end
+  return 0
 end
 
 -- One that awaits others goes on when none of them is live, or is cancelled with all that await it when one was `lost`.
 local function follow(id, lost)
   local job = job_of(id)
-  if not job or job[STATUS] ~= 'b' or job[BLOCKED_BY] ~= 'flow:' .. id then
+  if not job or job[STATUS] ~= 'b' or job[BLOCKED_BY] ~= BY.flow .. id then
     return 0
   end
   local _, _, awaits = control_of(job)
@@ -635,8 +639,8 @@ end
 
 -- Queues as many of a line of blocked jobs as have room now. Those of a rate stay known as called from its line.
 local function unblock(by, lost)
-  if string.sub(by, 1, 5) == 'flow:' then
-    return follow(string.sub(by, 6), lost)
+  if is_by(BY.flow, by) then
+    return follow(key_of(BY.flow, by), lost)
   end
   local key, room = P .. 'b:' .. by, room_of(by)
   local ids = room > 0 and redis.call('ZRANGE', key, 0, math.min(room, MOST) - 1) or {}
@@ -644,7 +648,7 @@ local function unblock(by, lost)
     local job = job_of(id)
     if job then
       leave(id, job, 'q')
-      job[BLOCKED_BY] = string.sub(by, 1, 5) == 'rate:' and by or ''
+      job[BLOCKED_BY] = is_by(BY.rate, by) and by or ''
       job[UPDATED_AT] = NOW
       enter(id, job, 'q', 'b')
       tell(id, job, 'u', '', '')
@@ -667,11 +671,11 @@ end
 
 -- What may go on when this job has ended or stepped back; `lost` tells how it ended without success, if it did.
 local function waited_for(id, job, waited, lost)
-  if job[LIMIT_KEY] ~= '' then waited['limit:' .. job[LIMIT_KEY]] = false end
-  if job[KEY_RUNNING] ~= '' then waited['unique:' .. job[KEY_RUNNING]] = false end
+  if job[LIMIT_KEY] ~= '' then waited[BY.limit .. job[LIMIT_KEY]] = false end
+  if job[KEY_RUNNING] ~= '' then waited[BY.unique .. job[KEY_RUNNING]] = false end
   if job[MORE] ~= '' then
     local rate, _, next_ = more_of(job)
-    if rate ~= '' then waited['rate:' .. rate] = false end
-    if next_ ~= '' then waited['flow:' .. next_] = lost or waited['flow:' .. next_] or false end
+    if rate ~= '' then waited[BY.rate .. rate] = false end
+    if next_ ~= '' then waited[BY.flow .. next_] = lost or waited[BY.flow .. next_] or false end
   end
 end

@@ -41,7 +41,7 @@ local function replace(draft, holder_id, holder)
   end
   local from, to = holder[STATUS], run_at > now and 's' or 'q'
   local by = holder[BLOCKED_BY]
-  if from == 'b' and string.sub(by, 1, 5) == 'flow:' then
+  if from == 'b' and is_by(BY.flow, by) then
     to, run_at = 'b', tonumber(holder[RUN_AT]) -- one that awaits others goes on waiting
   else
     by = ''

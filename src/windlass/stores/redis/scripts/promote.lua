@@ -29,7 +29,7 @@ local function call_from(by)
     return
   end
   local _, per = control_of(job)
-  local _, free_at = spent_of(string.sub(by, 6), per)
+  local _, free_at = spent_of(key_of(BY.rate, by), per)
   -- With nothing spent, those that were called have all the room, and spend it when they are claimed.
   redis.call('ZADD', P .. 'rooms', free_at and math.max(free_at, now + 1) or now + 1000, by)
 end
@@ -64,7 +64,7 @@ if redis.call('EXISTS', P .. 'blocked') == 1 then
     end
     return found
   end, function(by)
-    if string.sub(by, 1, 5) == 'rate:' then
+    if is_by(BY.rate, by) then
       redis.call('ZADD', P .. 'rooms', 'NX', now, by)
     elseif unblocked < n then
       unblocked = unblocked + unblock(by)

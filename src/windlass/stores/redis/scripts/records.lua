@@ -7,6 +7,15 @@ local MOST = 1000
 local MOST_LINES = 100
 local RECORD = P .. 'j:'
 
+-- What blocks a job is one of the words of BY and a key; connection.py has the words written before each script.
+local function is_by(word, by)
+  return string.sub(by, 1, #word) == word
+end
+
+local function key_of(word, by)
+  return string.sub(by, #word + 1)
+end
+
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
