@@ -8,6 +8,7 @@ from tests.cli.support import Shop
 from windlass.cli.stats import By, gather
 from windlass.core.status import Status
 from windlass.stores.contract import Minute
+from windlass.stores.sqlite.schema import MIGRATIONS
 
 
 def test_migrate_makes_the_store_and_may_be_repeated(shop: Shop) -> None:
@@ -28,7 +29,7 @@ def test_a_dry_run_names_the_steps_for_a_file_of_somebody_else_and_leaves_it_alo
     with closing(sqlite3.connect(shop.home / "theirs.db")) as db:
         db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
         said = shop.process("migrate", "--dry-run", "--store", "sqlite:///theirs.db", "--json")
-        steps = ["0001_install", "0002_control", "0003_scale"]
+        steps = list(MIGRATIONS)
         assert (said.fact["version"], said.fact["steps"], said.fact["dry_run"]) == (0, steps, True)
         assert db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() == [("orders",)]
         said = shop.process("migrate", "--store", "sqlite:///theirs.db")

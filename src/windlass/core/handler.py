@@ -22,6 +22,7 @@ from typing import (
 )
 
 from windlass.core.context import Ctx
+from windlass.core.declared import Declared, describe
 from windlass.core.draft import FAIR_FIELDS, Draft, Options, fair_key
 from windlass.core.errors import HandlerError
 from windlass.core.keys import check_name, shown, template
@@ -84,6 +85,10 @@ class Declaration:
     source: str
     handler: Handler[Any, Any] | None = None
     """the instance, where it is a class handler's"""
+
+    def described(self, version: str | None = None) -> Declared:
+        """What it declares, for those who do not have its code: with schemas and fingerprint. Made at each call."""
+        return describe(self.name, self.codec, self.options, self.policy, version)
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""

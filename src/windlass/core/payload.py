@@ -27,6 +27,7 @@ from typing_extensions import TypedDict  # pydantic refuses the one of typing be
 from windlass.core import values
 from windlass.core.errors import HandlerError, PayloadInvalid
 from windlass.core.keys import shown
+from windlass.core.schemas import schema_of
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -82,6 +83,19 @@ class Codec:
     def names(self) -> frozenset[str]:
         """The names of all arguments."""
         return self._required | self.defaults.keys()
+
+    @property
+    def by_name(self) -> bool:
+        """Whether the payload is an object of arguments by name, and not one value as a whole."""
+        return self._whole is None
+
+    def payload_schema(self) -> dict[str, Any] | None:
+        """What payloads look like, as JSON Schema; None where that cannot be told."""
+        return schema_of(self._form.adapter, "validation", self._whole)
+
+    def result_schema(self) -> dict[str, Any] | None:
+        """The same of results."""
+        return self._result.schema()
 
     @property
     def first(self) -> str | None:
@@ -185,6 +199,9 @@ class _Result:
     def decode(self, text: str) -> Any:
         return self._form.read(_boxed(_RESULT, text), self._of)[_RESULT]
 
+    def schema(self) -> dict[str, Any] | None:
+        return schema_of(self._form.adapter, "serialization", _RESULT)
+
 
 class _Form:
     """Named members of declared types, read and written by pydantic with settings that keep every value.
@@ -192,7 +209,7 @@ class _Form:
     Members go by their fields' names, never by an alias, because an alias may be for one direction only.
     """
 
-    __slots__ = ("_delicate", "_serializer", "_validator")
+    __slots__ = ("_delicate", "_serializer", "_validator", "adapter")
 
     def __init__(
         self, name: str, fields: Mapping[str, Any], required: frozenset[str], checked: frozenset[str] = frozenset()
@@ -206,6 +223,7 @@ class _Form:
             ) from None
         # Without the adapter in between: these run once per job. The adapter's own serializer follows the settings
         # only inside models and dataclasses, not for the members at the top.
+        self.adapter = adapter
         self._validator = adapter.validator
         self._serializer = SchemaSerializer(adapter.core_schema, _core_config)
         self._delicate = _is_delicate(adapter.core_schema, checked)

@@ -53,8 +53,8 @@ class Waking:
                     self._duty()
             case About.CANCEL:
                 self._look_for_cancels()
-            case About.CHANGED:
-                pass  # for those who wait for a job's end; what it lets in is told as claimable
+            case About.CHANGED | About.TYPES:
+                pass  # for those who wait for a job's end, and who enqueue by name; what is let in is told as claimable
             case About.ANYTHING:
                 self._claim()
                 self._due()

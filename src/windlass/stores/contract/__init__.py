@@ -5,8 +5,10 @@ and judged by the store's own clock. A store applies what the law decided; it ne
 test in `tests/contract/` that runs on every store and reads back record and history.
 """
 
+from windlass.stores.contract.audit import Audit, AuditEntry, AuditFilter, AuditPage
 from windlass.stores.contract.inserting import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.contract.jobs import Completes, Jobs
+from windlass.stores.contract.keys import Key, KeyKind, Keys, NewKey, Scope
 from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want
 from windlass.stores.contract.locks import Granted, Held, Locks
 from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notice, Notices
@@ -15,6 +17,7 @@ from windlass.stores.contract.queues import QueueInfo, Queues
 from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
+from windlass.stores.contract.types import TypeInfo, Types
 from windlass.stores.contract.views import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount, Views
 from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
 
@@ -27,6 +30,10 @@ __all__ = [
     "About",
     "Action",
     "Answer",
+    "Audit",
+    "AuditEntry",
+    "AuditFilter",
+    "AuditPage",
     "Capabilities",
     "Claimed",
     "Completes",
@@ -43,9 +50,13 @@ __all__ = [
     "Held",
     "Inserted",
     "Jobs",
+    "Key",
+    "KeyKind",
+    "Keys",
     "Lease",
     "Locks",
     "Minute",
+    "NewKey",
     "Notice",
     "Notices",
     "Operated",
@@ -63,10 +74,13 @@ __all__ = [
     "Schedule",
     "Schedules",
     "Schema",
+    "Scope",
     "Stats",
     "StatusCount",
     "Store",
     "Tick",
+    "TypeInfo",
+    "Types",
     "Verdict",
     "Views",
     "Want",

@@ -21,6 +21,8 @@ class About(StrEnum):
     """a job ended, or changed otherwise"""
     CANCEL = "x"
     """a processing job was asked to stop: its worker should look which"""
+    TYPES = "t"
+    """another version of a type is the newest: who enqueues by name should read it again"""
     ANYTHING = "a"
     """something may have been missed: everyone should look at everything"""
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from windlass.stores.contract.audit import Audit
 from windlass.stores.contract.jobs import Jobs
+from windlass.stores.contract.keys import Keys
 from windlass.stores.contract.locks import Locks
 from windlass.stores.contract.notices import Notices
 from windlass.stores.contract.queues import Queues
 from windlass.stores.contract.schedules import Schedules
+from windlass.stores.contract.types import Types
 from windlass.stores.contract.views import Views
 from windlass.stores.contract.workers import Workers
 
@@ -81,6 +84,12 @@ class Store(Protocol):
     def locks(self) -> Locks: ...
     @property
     def notices(self) -> Notices: ...
+    @property
+    def types(self) -> Types: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def audit(self) -> Audit: ...
     @property
     def schema(self) -> Schema: ...
 

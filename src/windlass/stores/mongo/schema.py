@@ -20,7 +20,7 @@ from windlass.stores.mongo.connection import Room, guarded
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes")
+MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes", "0005_catalogue")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)
@@ -90,6 +90,16 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
     "queues": {"paused": (["paused_at"], {"partialFilterExpression": {"paused_at": {"$exists": True}}})},
     # Nothing that is not paused has the first of these.
     "schedules": {"due": (["paused_at", "next_tick"], {})},
+    "types": {"type": (["type"], {}), "seen": (["last_seen"], {})},
+    "keys": {
+        "hash": (["hash"], {"unique": True}),
+        "expiry": (["kind", "expires_at"], {}),
+        "revoked": (["kind", "revoked_at"], {"partialFilterExpression": {"revoked_at": {"$type": "date"}}}),
+    },
+    "audit": {
+        "at": (["at", "_id"], {}),
+        **{name: ([name, "at", "_id"], {}) for name in ("actor", "action", "object")},
+    },
     "rates": {
         "expiry": (["until"], {"expireAfterSeconds": 0}),
         "opens": (["opens"], {"partialFilterExpression": {"opens": {"$exists": True}}}),

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
+from windlass.stores.mongo.audit import MongoAudit
 from windlass.stores.mongo.connection import Link, Place, Room, guarded
 from windlass.stores.mongo.jobs import MongoJobs
+from windlass.stores.mongo.keys import MongoKeys
 from windlass.stores.mongo.locks import MongoLocks
 from windlass.stores.mongo.notices import MongoNotices
 from windlass.stores.mongo.queues import MongoQueues
 from windlass.stores.mongo.schedules import MongoSchedules
 from windlass.stores.mongo.schema import MongoSchema
+from windlass.stores.mongo.types import MongoTypes
 from windlass.stores.mongo.views import MongoViews
 from windlass.stores.mongo.workers import MongoWorkers
 
@@ -46,6 +49,9 @@ class MongoStore(Room):
         self.workers = MongoWorkers(link)
         self.locks = MongoLocks(link)
         self.notices = MongoNotices(link)
+        self.types = MongoTypes(link)
+        self.keys = MongoKeys(link)
+        self.audit = MongoAudit(link)
         self.schema = MongoSchema(link)
 
     @property

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
+from windlass.stores.postgres.audit import PostgresAudit
 from windlass.stores.postgres.connection import OF_A_WORKER, Link, Place, Room, guarded
 from windlass.stores.postgres.jobs import PostgresJobs
+from windlass.stores.postgres.keys import PostgresKeys
 from windlass.stores.postgres.locks import PostgresLocks
 from windlass.stores.postgres.notices import PostgresNotices
 from windlass.stores.postgres.queues import PostgresQueues
 from windlass.stores.postgres.schedules import PostgresSchedules
 from windlass.stores.postgres.schema import PostgresSchema
+from windlass.stores.postgres.types import PostgresTypes
 from windlass.stores.postgres.views import PostgresViews
 from windlass.stores.postgres.workers import PostgresWorkers
 
@@ -60,6 +63,9 @@ class PostgresStore(Room):
         self.workers = PostgresWorkers(link)
         self.locks = PostgresLocks(link)
         self.notices = PostgresNotices(link)
+        self.types = PostgresTypes(link)
+        self.keys = PostgresKeys(link)
+        self.audit = PostgresAudit(link)
         self.schema = PostgresSchema(link)
 
     @property

@@ -37,6 +37,9 @@ node, so that a script may use them together.
     mark:<call>         what one claim took, or that it was given up, for an hour; what another call did, for a minute:
                         in case that its answer is lost
     lock:<name>         token, end and owner; expires some minutes after the lock
+    types               versions of types (type|fingerprint) by when a worker last told of them; `types:<type>` has each
+    access              API keys and sessions by id; `secrets` their ids by the hash; `sessions` the end of each session
+    audited             what was done, by id; `audit` the ids by time, `audit:<field>:<value>` those of one value
     upcoming            schedules by their next tick; those that are paused at +inf
     peers               workers that are not stopping, by their last beat; `consume` has their queues
     queues paused depths schedules workers meta   one hash each

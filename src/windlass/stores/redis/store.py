@@ -10,14 +10,17 @@ from redis.exceptions import ResponseError
 
 from windlass.core.errors import SettingsError, StoreError
 from windlass.stores.contract import Capabilities
+from windlass.stores.redis.audit import RedisAudit
 from windlass.stores.redis.connection import OLDEST, Link, Place, Room, guarded
 from windlass.stores.redis.jobs import RedisJobs
+from windlass.stores.redis.keys import RedisKeys
 from windlass.stores.redis.locks import RedisLocks
 from windlass.stores.redis.notices import RedisNotices
 from windlass.stores.redis.queues import RedisQueues
 from windlass.stores.redis.records import instant
 from windlass.stores.redis.schedules import RedisSchedules
 from windlass.stores.redis.schema import RedisSchema
+from windlass.stores.redis.types import RedisTypes
 from windlass.stores.redis.views import RedisViews
 from windlass.stores.redis.workers import RedisWorkers
 
@@ -59,6 +62,9 @@ class RedisStore(Room):
         self.workers = RedisWorkers(link)
         self.locks = RedisLocks(link)
         self.notices = RedisNotices(link)
+        self.types = RedisTypes(link)
+        self.keys = RedisKeys(link)
+        self.audit = RedisAudit(link)
         self.schema = RedisSchema(link)
 
     @property

@@ -7,14 +7,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Capabilities
+from windlass.stores.sqlite.audit import SqliteAudit
 from windlass.stores.sqlite.engine import GRACE, Engine, Place, Synchronous
 from windlass.stores.sqlite.jobs import SqliteJobs
+from windlass.stores.sqlite.keys import SqliteKeys
 from windlass.stores.sqlite.locks import SqliteLocks
 from windlass.stores.sqlite.notices import SqliteNotices
 from windlass.stores.sqlite.queues import SqliteQueues
 from windlass.stores.sqlite.records import instant
 from windlass.stores.sqlite.schedules import SqliteSchedules
 from windlass.stores.sqlite.schema import SqliteSchema, check_sqlite
+from windlass.stores.sqlite.types import SqliteTypes
 from windlass.stores.sqlite.views import SqliteViews
 from windlass.stores.sqlite.workers import SqliteWorkers
 
@@ -56,6 +59,9 @@ class SqliteStore:
         self.workers = SqliteWorkers(engine)
         self.locks = SqliteLocks(engine)
         self.notices = SqliteNotices(engine)
+        self.types = SqliteTypes(engine)
+        self.keys = SqliteKeys(engine)
+        self.audit = SqliteAudit(engine)
         self.schema = SqliteSchema(engine)
 
     @property
