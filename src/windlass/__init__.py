@@ -1,5 +1,6 @@
 """windlass: durable background jobs on the database you already have."""
 
+from windlass import events
 from windlass.app import Windlass
 from windlass.client.calls import JobFunction
 from windlass.client.checking import Check, Level
@@ -35,6 +36,7 @@ from windlass.core.errors import (
     ValueRefused,
     WindlassError,
 )
+from windlass.core.events import Event
 from windlass.core.handler import Handler
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Error, Job, Progress
@@ -60,6 +62,7 @@ __all__ = [
     "DuplicateJob",
     "Entry",
     "Error",
+    "Event",
     "Explanation",
     "Flow",
     "FlowHandle",
@@ -110,4 +113,5 @@ __all__ = [
     "WindlassError",
     "WorkerState",
     "cron",
+    "events",
 ]

@@ -146,7 +146,7 @@ class Windlass:
             door.close()
 
     def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
-        """Tell `listener` every event of this application (see `windlass.core.events`); call the result to stop.
+        """Tell `listener` every event of this application (see `windlass.events`); call the result to stop.
 
         Events are logged under the name `windlass` in any case; a `Logs` of your own stands in for that.
         """

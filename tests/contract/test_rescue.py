@@ -27,14 +27,18 @@ from tests.support.drafts import INSTANT, draft, want
 from windlass.core.history import Happened
 from windlass.core.outcome import Cancelled
 from windlass.core.status import Status
-from windlass.stores.contract import Action, Filter, Rescued, Store, Verdict
+from windlass.stores.contract import Action, Filter, Store, Verdict
 
 STARTED = [Happened.ENQUEUED, Happened.CLAIMED]
 
 
+async def rescued(store: Store) -> list[tuple[str, str | None, Status]]:
+    return [(found.job.id, found.job.worker_id, found.to) for found in await store.jobs.rescue(10)]
+
+
 async def test_a_job_whose_lease_has_expired_goes_back_and_its_crash_is_counted(store: Store) -> None:
     lost = await expired(store)
-    assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.QUEUED)]
+    assert await rescued(store) == [(lost.id, "w1", Status.QUEUED)]
     job = await get(store, lost.id)
     assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 1)
     assert job.lease_token == lost.lease_token + 1
@@ -65,7 +69,7 @@ async def test_a_job_that_keeps_killing_its_workers_fails(store: Store) -> None:
         assert [found.to for found in await store.jobs.rescue(10)] == [Status.QUEUED]
         assert (await get(store, lost.id)).crashes == crashes
         [lost] = await lose(store, [await take(store)])
-    assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.FAILED)]
+    assert await rescued(store) == [(lost.id, "w1", Status.FAILED)]
     job = await get(store, lost.id)
     assert (job.status, job.crashes, job.attempts) == (Status.FAILED, 3, 0)
     assert near(job.finished_at, await store.now())
@@ -80,7 +84,7 @@ async def test_a_job_that_keeps_killing_its_workers_fails(store: Store) -> None:
 async def test_a_lost_job_that_was_asked_to_stop_is_cancelled(store: Store) -> None:
     lost = await expired(store)
     await cancel(store, lost.id)
-    assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.CANCELLED)]
+    assert await rescued(store) == [(lost.id, "w1", Status.CANCELLED)]
     job = await get(store, lost.id)
     assert job.status is Status.CANCELLED
     assert job.lease_token == lost.lease_token + 1
@@ -176,7 +180,7 @@ async def test_a_job_lost_before_its_retry_keeps_the_attempts_it_has_spent(store
 
 async def test_a_lease_that_was_never_confirmed_counts_no_crash_and_fails_nobody(store: Store) -> None:
     lost = await unconfirmed(store, draft(max_crashes=1))
-    assert await store.jobs.rescue(10) == [Rescued(lost.id, "w1", Status.QUEUED)]
+    assert await rescued(store) == [(lost.id, "w1", Status.QUEUED)]
     job = await get(store, lost.id)
     assert (job.status, job.attempts, job.crashes) == (Status.QUEUED, 0, 0)
     assert job.lease_token == lost.lease_token + 1

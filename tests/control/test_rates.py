@@ -10,7 +10,7 @@ from tests.contract.places import Place
 from tests.support.apps import ms, working
 from tests.support.until import until
 from windlass import Ageing, JobFunction, Rate, SettingsError, Windlass
-from windlass.core.events import ChoreDone, Event
+from windlass.core.events import Event, JobsPromoted, JobsUnblocked
 
 
 def caller(app: Windlass, rate: Rate) -> JobFunction[[str], str]:
@@ -59,7 +59,7 @@ async def test_keys_of_a_rate_do_not_wait_for_each_other(app: Windlass) -> None:
 async def test_an_idle_rate_does_not_spin(app: Windlass) -> None:
     call = caller(app, Rate(1, per=timedelta(hours=1)))
     moved: list[Event] = []
-    app.listen(lambda event: moved.append(event) if isinstance(event, ChoreDone) else None)
+    app.listen(lambda event: moved.append(event) if isinstance(event, (JobsPromoted, JobsUnblocked)) else None)
     await app.enqueue_many(call.bind("a") for _ in range(5))
     async with working(app):
         await all_have_run(app, 1)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from windlass.core.events import ChoreDone, Event, Hub, JobEnqueued, StoreRecovered
+from windlass.core.events import Event, Hub, JobEnqueued, JobsPromoted, StoreRecovered
 
-AN_EVENT = ChoreDone("promote", 3)
+AN_EVENT = JobsPromoted(3)
 
 
 def test_every_listener_is_told_in_the_order_they_came() -> None:
@@ -86,8 +86,8 @@ def test_a_listener_may_come_and_go_while_an_event_is_told() -> None:
 
 
 def test_events_are_values() -> None:
-    assert JobEnqueued("1", "mail", "default", True) == JobEnqueued("1", "mail", "default", True)
-    assert JobEnqueued("1", "mail", "default", True) != JobEnqueued("1", "mail", "default", False)
+    assert JobEnqueued("1", "mail", "default") == JobEnqueued("1", "mail", "default")
+    assert JobEnqueued("1", "mail", "default") != JobEnqueued("1", "mail", "other")
     with pytest.raises(AttributeError):
         StoreRecovered("claim", 1.5).seconds = 2  # type: ignore[misc]  # the refusal is tested
 

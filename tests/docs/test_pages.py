@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import windlass
 from tests.docs.pages import PAGES, ROOT, name_of
-from windlass import settings
+from windlass import events, settings
 from windlass.cli.commands import COMMANDS
 from windlass.cli.output import EXIT_CODES
 from windlass.core import errors
@@ -105,6 +106,20 @@ def test_the_tree_of_errors_is_the_one_in_the_code() -> None:
         return [line.rstrip() for line in lines]
 
     assert tree((DOCS / "errors.md").read_text(encoding="utf-8")) == tree(errors.__doc__ or "")
+
+
+def test_every_event_is_documented_with_its_name_and_fields() -> None:
+    rows = (DOCS / "events.md").read_text(encoding="utf-8").splitlines()
+    kinds = get_args(events.Event)
+    assert len({kind.name for kind in kinds}) == len(kinds)
+    assert {kind.__name__ for kind in kinds} | {"Event"} == set(events.__all__)
+    for kind in kinds:
+        [row] = [line for line in rows if line.startswith(f"| `{kind.__name__}` | `{kind.name}` |")]
+        named = re.findall(r"`(\w+)`", row.split("|")[3])
+        given = [field.name for field in fields(kind)]
+        assert [name for name in named if name not in given and not hasattr(kind, name)] == []
+        assert [name for name in given if name not in named] == []
+    assert len([line for line in rows if re.match(r"\| `\w+` \| `\w+\.\w+` \|", line)]) == len(kinds)
 
 
 def test_every_test_that_is_named_exists() -> None:

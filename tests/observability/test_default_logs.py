@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.apps import app_at
 from windlass import Logs, Windlass
-from windlass.core.events import ChoreDone, StoreTroubled
+from windlass.core.events import JobsPruned, StoreTroubled
 
 SCRIPT = """
 import asyncio
@@ -113,7 +113,7 @@ def test_logs_of_ones_own_stand_in_for_the_default(app: Windlass, caplog: pytest
 
 def test_another_listener_leaves_the_default_alone(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
     app.listen(lambda _: None)
-    app.hub.tell(ChoreDone("prune", 1))
+    app.hub.tell(JobsPruned(1))
     app.hub.tell(StoreTroubled("claim", "gone\nerror forged"))
     assert lines(caplog) == [("windlass.worker", "WARNING", "store-trouble")]
     assert "\n" not in caplog.records[0].getMessage()

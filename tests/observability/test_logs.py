@@ -42,11 +42,14 @@ def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
 
 
 ALL: list[events.Event] = [
-    events.JobEnqueued("j1", "send", "mail", created=False),
-    events.JobEnqueuedInTransaction("j1", "send", "mail", created=True),
+    events.JobEnqueued("j1", "send", "mail"),
+    events.JobEnqueuedInTransaction("j1", "send", "mail"),
+    events.JobReplaced("j1", "send", "mail"),
+    events.JobDeduplicated("j1", "send", "mail", "receipt:1"),
+    events.JobClaimed(JOB),
     events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
     events.JobOperated("j1", "replay", "ann", replay_id="j2"),
-    events.JobRescued("j1", "w1", Status.QUEUED),
+    events.JobRescued(JOB, Status.QUEUED),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),
     ended(Status.SUCCEEDED, Happened.SUCCEEDED),
@@ -58,8 +61,13 @@ ALL: list[events.Event] = [
     events.WorkerWarned("w1", "queues", "queue 'mial' is named by no handler here"),
     events.WorkerStopping("w1", 2, timedelta(seconds=30)),
     events.WorkerStopped("w1", 3, 1),
-    events.ChoreDone("rescue", 2),
-    events.TickFired("morning", "2026-11-30T09:00", None),
+    events.JobsPromoted(3),
+    events.JobsUnblocked(2),
+    events.JobsAged(1),
+    events.JobsPruned(2),
+    events.ScheduleFired("morning", NOW, "j1"),
+    events.ScheduleSkipped("morning", NOW),
+    events.ScheduleMissed("morning", NOW, 3),
     events.StoreTroubled("claim", "gone"),
     events.StoreRecovered("claim", 1.5),
 ]
@@ -97,18 +105,17 @@ def test_each_event_is_one_line_in_either_form(event: events.Event) -> None:
 
 
 def test_the_default_level_leaves_out_what_comes_too_often() -> None:
-    lines = written("json", *ALL, events.ChoreDone("promote", 3), level=logging.INFO)
+    lines = written("json", *ALL, level=logging.INFO)
     told = [json.loads(line)["event"] for line in lines]
     assert "enqueued" not in told
     assert "promoted" not in told
     assert "started" in told
-    assert "rescued" not in told, "each rescued job is told of by itself"
     assert "lost" in told
 
 
 def test_a_job_that_was_lost_too_often_is_an_error() -> None:
-    assert level_of(events.JobRescued("j1", "w1", Status.QUEUED)) == logging.WARNING
-    assert level_of(events.JobRescued("j1", "w1", Status.FAILED)) == logging.ERROR
+    assert level_of(events.JobRescued(JOB, Status.QUEUED)) == logging.WARNING
+    assert level_of(events.JobRescued(JOB, Status.FAILED)) == logging.ERROR
 
 
 def test_an_order_is_told_with_who_gave_it_and_why() -> None:

@@ -12,6 +12,7 @@ from windlass.cli.desk import Desk, at_desk, globals_of, refuse_missing, run_asy
 from windlass.cli.output import Stop
 from windlass.cli.words import milliseconds, plural
 from windlass.core.errors import StoreUnavailable
+from windlass.core.events import JobsPruned
 from windlass.core.status import FINISHED
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ async def _go(desk: Desk) -> int:
             some = await desk.app.store.jobs.prune(desk.app.retention, _AT_ONCE)
             gone += some
             bar(gone)
+            if some:
+                desk.app.hub.tell(JobsPruned(some))
             if not some.more:
                 return gone
 

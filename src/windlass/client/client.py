@@ -16,11 +16,20 @@ from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
-from windlass.core.events import Hub, JobEnqueued, JobEnqueuedInTransaction, StoreRecovered, StoreTroubled
+from windlass.core.events import (
+    Event,
+    Hub,
+    JobDeduplicated,
+    JobEnqueued,
+    JobEnqueuedInTransaction,
+    JobReplaced,
+    StoreRecovered,
+    StoreTroubled,
+)
 from windlass.core.handler import make_draft
 from windlass.core.keys import check_name
 from windlass.core.values import canonical
-from windlass.stores.contract import Created, Duplicate, Full, Inserted
+from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -271,10 +280,9 @@ class Client:
 
     def announce(self, draft: Draft, verdict: Inserted, tx: object | None = None) -> None:
         """Tell of a job that is in the store, or will be when the caller's transaction commits."""
-        if isinstance(verdict, Full) or _raises(draft, verdict):
-            return
-        event = JobEnqueued if tx is None else JobEnqueuedInTransaction
-        self.hub.tell(event(verdict.id, draft.type, draft.options.queue, isinstance(verdict, Created)))
+        event = _announced(draft, verdict, joined=tx is not None)
+        if event is not None:
+            self.hub.tell(event)
 
     def _handle(self, draft: Draft, verdict: Inserted, codec: Codec | None) -> Handle[Any]:
         if isinstance(verdict, Full):
@@ -299,6 +307,23 @@ class Client:
         changed = asyncio.Event()
         async with store.notices.subscribe(lambda _: changed.set()):
             yield changed
+
+
+def _announced(draft: Draft, verdict: Inserted, *, joined: bool) -> Event | None:
+    """What there is to tell; of what the caller learns by an error there is nothing."""
+    queue = draft.options.queue
+    match verdict:
+        case Full():
+            return None
+        case Duplicate():
+            raises = _raises(draft, verdict)
+            return None if raises else JobDeduplicated(verdict.id, draft.type, queue, verdict.key)
+        case _ if joined:
+            return JobEnqueuedInTransaction(verdict.id, draft.type, queue, isinstance(verdict, Replaced))
+        case Created():
+            return JobEnqueued(verdict.id, draft.type, queue)
+        case Replaced():
+            return JobReplaced(verdict.id, draft.type, queue)
 
 
 def _raises(draft: Draft, verdict: Inserted) -> bool:

@@ -1,46 +1,149 @@
-"""What the code announces. Logs, metrics and traces listen; nothing that works formats a line, counts or traces."""
+"""What the code announces. Logs, metrics and traces listen; nothing that works formats a line, counts or traces.
+
+An event is told by the process that made a move, after the store has said that it is written. Each has a stable `name`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from windlass.core.job import Job
     from windlass.core.status import Status
     from windlass.core.transition import Transition
 
 
+# Enqueueing.
+
+
 @dataclass(frozen=True, slots=True)
 class JobEnqueued:
-    """A job is durably in the store; `created` is false for a duplicate that was already there."""
+    """A new job is durably in the store."""
 
+    name: ClassVar[str] = "job.enqueued"
     id: str
     type: str
     queue: str
-    created: bool
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnqueuedInTransaction:
     """A job was written inside the caller's own transaction: it is there once that commits, and never was otherwise.
 
-    Only the caller learns which of the two it was. `created` is false for a duplicate.
+    Only the caller learns which of the two it was.
     """
 
+    name: ClassVar[str] = "job.enqueued_in_transaction"
     id: str
     type: str
     queue: str
-    created: bool
+    replaced: bool = False
+    """no new job: one that waited took over payload, priority and time"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobReplaced:
+    """A waiting job took over the payload, priority and time of one enqueued with `on_conflict="replace"`."""
+
+    name: ClassVar[str] = "job.replaced"
+    id: str
+    type: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobDeduplicated:
+    """Nothing was written: the job `id` has the unique or idempotency key, and its handle was given instead."""
+
+    name: ClassVar[str] = "job.deduplicated"
+    id: str
+    type: str
+    queue: str
+    key: str
+
+
+# One attempt.
+
+
+@dataclass(frozen=True, slots=True)
+class JobClaimed:
+    """A worker was given a job; the job is as the claim left it. Its handler may yet not begin."""
+
+    name: ClassVar[str] = "job.claimed"
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A claimed job is about to run. The store keeps no line of it: it knows of the claim."""
+
+    name: ClassVar[str] = "job.started"
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """An attempt's end is in the store. `job` is the job as it was claimed, `transition` what has become of it."""
+
+    name: ClassVar[str] = "job.ended"
+    job: Job
+    transition: Transition
+    seconds: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has ended with it, and will not run again by itself."""
+        return self.transition.to.finished
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRefused:
+    """The store refused an attempt's end: the lease was no longer this worker's."""
+
+    name: ClassVar[str] = "job.refused"
+    job: Job
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class JobFenced:
+    """The worker gave a job up by its own clock, because its lease could not be extended in time."""
+
+    name: ClassVar[str] = "job.fenced"
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobStuck:
+    """A job passed its timeout in a thread that cannot be stopped; its slot stays taken until the thread ends."""
+
+    name: ClassVar[str] = "job.stuck"
+    job: Job
+    stuck: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRescued:
+    """A job's lease ran out, its worker is presumed dead, and the job was taken back: to run again, or as failed."""
+
+    name: ClassVar[str] = "job.rescued"
+    job: Job
+    """as it was found: its `worker_id` is the worker that lost it"""
+    to: Status
+
+
+# Orders.
 
 
 @dataclass(frozen=True, slots=True)
 class JobOperated:
     """Somebody's order on a job was carried out. Deleted dead letters are told of as `JobDiscarded` instead."""
 
+    name: ClassVar[str] = "job.operated"
     id: str
     action: Literal["cancel", "retry", "delete", "replay"]
     actor: str
@@ -55,72 +158,89 @@ class JobOperated:
 class JobDiscarded:
     """A dead letter was deleted, and its history with it: what is left of it is this."""
 
+    name: ClassVar[str] = "job.discarded"
     id: str
     type: str
     actor: str
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobStarted:
-    """A claimed job is about to run."""
-
-    job: Job
+# Moves of many at once: how many, not which. `docs/decisions/0017` says why.
 
 
 @dataclass(frozen=True, slots=True)
-class JobEnded:
-    """An attempt's end is in the store."""
+class JobsPromoted:
+    """Scheduled and retrying jobs that were due went to their queues."""
 
-    job: Job
-    transition: Transition
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRefused:
-    """The store refused an attempt's end: the lease was no longer this worker's."""
-
-    job: Job
-    transition: Transition
+    name: ClassVar[str] = "jobs.promoted"
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
-class JobFenced:
-    """The worker gave a job up by its own clock, because its lease could not be extended in time."""
+class JobsUnblocked:
+    """Blocked jobs whose way was free went to their queues."""
 
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
-class JobRescued:
-    """A job's lease ran out, its worker is presumed dead, and the job was taken back: to run again, or as failed."""
-
-    id: str
-    worker_id: str | None
-    to: Status
+    name: ClassVar[str] = "jobs.unblocked"
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
-class JobStuck:
-    """A job passed its timeout in a thread that cannot be stopped; its slot stays taken until the thread ends."""
+class JobsAged:
+    """Jobs that had waited long were raised in priority."""
 
-    job: Job
-    stuck: int
+    name: ClassVar[str] = "jobs.aged"
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
-class LoopBlocked:
-    """The event loop stood still: some handler blocks it. `types` names the suspects."""
+class JobsPruned:
+    """Finished jobs past their retention were deleted, and their histories with them."""
 
-    seconds: float
-    types: tuple[str, ...]
+    name: ClassVar[str] = "jobs.pruned"
+    count: int
+
+
+# Schedules.
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFired:
+    """A tick made a job, which is told of as enqueued, too."""
+
+    name: ClassVar[str] = "schedule.fired"
+    schedule: str
+    tick: datetime
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSkipped:
+    """A tick made no job, because an earlier one of the schedule was still live."""
+
+    name: ClassVar[str] = "schedule.skipped"
+    schedule: str
+    tick: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleMissed:
+    """Ticks passed while nobody was there to fire them, and the schedule does not make up for them."""
+
+    name: ClassVar[str] = "schedule.missed"
+    schedule: str
+    tick: datetime
+    """the oldest of them"""
+    ticks: int
+
+
+# Workers and the store.
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStarted:
     """A worker is open and claims."""
 
+    name: ClassVar[str] = "worker.started"
     worker_id: str
     store: str
     queues: tuple[str, ...]
@@ -132,6 +252,7 @@ class WorkerStarted:
 class WorkerWarned:
     """Something about a worker that somebody should see to; it goes on, or stops by itself, as `text` says."""
 
+    name: ClassVar[str] = "worker.warned"
     worker_id: str
     about: str
     """`exclude`, `queues`, `stuck` or `results`"""
@@ -142,6 +263,7 @@ class WorkerWarned:
 class WorkerStopping:
     """A worker claims no more and waits for what runs."""
 
+    name: ClassVar[str] = "worker.stopping"
     worker_id: str
     running: int
     grace: timedelta
@@ -151,6 +273,7 @@ class WorkerStopping:
 class WorkerStopped:
     """A worker has settled or handed back all it held."""
 
+    name: ClassVar[str] = "worker.stopped"
     worker_id: str
     done: int
     """attempts whose end was written"""
@@ -159,26 +282,19 @@ class WorkerStopped:
 
 
 @dataclass(frozen=True, slots=True)
-class ChoreDone:
-    """A chore changed something."""
+class LoopBlocked:
+    """The event loop stood still: some handler blocks it. `types` names the suspects."""
 
-    chore: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class TickFired:
-    """A schedule's tick came due; `job_id` is None when policy skipped it."""
-
-    schedule: str
-    tick: str
-    job_id: str | None
+    name: ClassVar[str] = "worker.blocked"
+    seconds: float
+    types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreTroubled:
     """A store call failed; it is tried again. Announced once per change of state, not per try."""
 
+    name: ClassVar[str] = "store.troubled"
     doing: str
     error: str
 
@@ -187,6 +303,7 @@ class StoreTroubled:
 class StoreRecovered:
     """The store answers again."""
 
+    name: ClassVar[str] = "store.recovered"
     doing: str
     seconds: float
 
@@ -194,21 +311,29 @@ class StoreRecovered:
 Event: TypeAlias = (
     JobEnqueued
     | JobEnqueuedInTransaction
-    | JobOperated
-    | JobDiscarded
+    | JobReplaced
+    | JobDeduplicated
+    | JobClaimed
     | JobStarted
     | JobEnded
     | ResultRefused
     | JobFenced
-    | JobRescued
     | JobStuck
-    | LoopBlocked
+    | JobRescued
+    | JobOperated
+    | JobDiscarded
+    | JobsPromoted
+    | JobsUnblocked
+    | JobsAged
+    | JobsPruned
+    | ScheduleFired
+    | ScheduleSkipped
+    | ScheduleMissed
     | WorkerStarted
     | WorkerWarned
     | WorkerStopping
     | WorkerStopped
-    | ChoreDone
-    | TickFired
+    | LoopBlocked
     | StoreTroubled
     | StoreRecovered
 )

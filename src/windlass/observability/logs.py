@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never
 
 from windlass.core import events
 from windlass.core.status import Status
+from windlass.core.wording import plural
 from windlass.observability.plain import plain, short
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ _LONGEST = 500
 _OF_JOBS = (
     events.JobEnqueued,
     events.JobEnqueuedInTransaction,
+    events.JobReplaced,
+    events.JobDeduplicated,
     events.JobOperated,
     events.JobDiscarded,
+    events.JobClaimed,
     events.JobStarted,
     events.JobEnded,
     events.ResultRefused,
@@ -69,7 +73,13 @@ class Logs:
         line = describe(event)
         # Made fit here: whose handler writes it, and how, is not known.
         text = plain(line.text)
-        logger.log(line.level, "%s %s", line.event, text, extra={_FACTS: {"event": line.event, **line.facts}})
+        logger.log(
+            line.level,
+            "%s %s",
+            line.event,
+            text,
+            extra={_FACTS: {"event": line.event, "name": event.name, **line.facts}},
+        )
 
 
 class TextFormatter(logging.Formatter):
@@ -112,11 +122,17 @@ def write_lines(stream: TextIO, form: Format = "text", level: int = logging.INFO
 def level_of(event: events.Event) -> int:
     """How grave an event is, without building its line."""
     match event:
-        case events.JobEnqueued() | events.JobEnqueuedInTransaction():
+        # As frequent as jobs are.
+        case (
+            events.JobEnqueued()
+            | events.JobEnqueuedInTransaction()
+            | events.JobReplaced()
+            | events.JobDeduplicated()
+            | events.JobClaimed()
+            | events.JobsPromoted()
+            | events.JobsUnblocked()
+        ):
             return logging.DEBUG
-        case events.ChoreDone():
-            # Promoting is as frequent as jobs are; each job that was rescued is told of by itself.
-            return logging.DEBUG if event.chore in ("promote", "rescue") else logging.INFO
         case events.JobRescued():
             return logging.ERROR if event.to is Status.FAILED else logging.WARNING
         case events.JobEnded():
@@ -146,16 +162,23 @@ def describe(event: events.Event) -> Line:
 def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
     match event:
         case events.JobEnqueued():
-            facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
-            return "enqueued", facts, f"{event.type} {event.id}" + ("" if event.created else " (was there already)")
+            return "enqueued", _of(event), f"{event.type} {event.id}"
         case events.JobEnqueuedInTransaction():
-            facts = {"job": event.id, "type": event.type, "queue": event.queue, "created": event.created}
+            facts = {**_of(event), "replaced": event.replaced}
             return "enqueued-in-transaction", facts, f"{event.type} {event.id}, if its transaction commits"
+        case events.JobReplaced():
+            return "replaced", _of(event), f"{event.type} {event.id} took over payload, priority and time"
+        case events.JobDeduplicated():
+            facts = {**_of(event), "key": event.key}
+            return "deduplicated", facts, f"{event.type} {event.id} was there already, with key {event.key}"
+        case events.JobClaimed():
+            return "claimed", _about(event.job), f"{_job(event.job)} lease {event.job.lease_token}"
         case events.JobOperated():
             return _operated(event)
         case events.JobRescued():
-            facts = {"job": event.id, "worker": event.worker_id, "status": event.to.value}
-            return "lost", facts, f"{event.id} is {event.to.value}: the lease of worker {event.worker_id} ran out"
+            worker = event.job.worker_id
+            facts = {**_about(event.job), "worker": worker, "status": event.to.value}
+            return "lost", facts, f"{_job(event.job)} is {event.to.value}: the lease of worker {worker} ran out"
         case events.JobDiscarded():
             facts = {"job": event.id, "type": event.type, "actor": event.actor, "reason": event.reason}
             why = "" if event.reason is None else f": {short(event.reason, _LONGEST)}"
@@ -191,8 +214,13 @@ _Remaining: TypeAlias = (
     | events.WorkerWarned
     | events.WorkerStopping
     | events.WorkerStopped
-    | events.ChoreDone
-    | events.TickFired
+    | events.JobsPromoted
+    | events.JobsUnblocked
+    | events.JobsAged
+    | events.JobsPruned
+    | events.ScheduleFired
+    | events.ScheduleSkipped
+    | events.ScheduleMissed
     | events.StoreTroubled
     | events.StoreRecovered
 )
@@ -218,16 +246,31 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
         case events.WorkerStopped():
             facts = {"worker": event.worker_id, "done": event.done, "released": event.released}
             return "stopped", facts, f"{event.done} attempts ended, {event.released} of them handed back"
-        case events.ChoreDone():
-            return f"{event.chore}d", {"chore": event.chore, "count": event.count}, f"{event.count} jobs"
-        case events.TickFired():
-            facts = {"schedule": event.schedule, "tick": event.tick, "job": event.job_id}
-            return "tick", facts, f"{event.schedule} {event.tick} {event.job_id or 'skipped'}"
+        case events.JobsPromoted() | events.JobsUnblocked() | events.JobsAged() | events.JobsPruned():
+            return event.name.removeprefix("jobs."), {"count": event.count}, plural(event.count, "job")
+        case events.ScheduleFired() | events.ScheduleSkipped() | events.ScheduleMissed():
+            return _ticked(event)
         case events.StoreTroubled():
             return "store-trouble", {"doing": event.doing, "error": event.error}, f"cannot {event.doing}: {event.error}"
         case events.StoreRecovered():
             facts = {"doing": event.doing, "seconds": round(event.seconds, 3)}
             return "store-recovered", facts, f"can {event.doing} again after {event.seconds:.1f} s"
+    assert_never(event)
+
+
+def _ticked(
+    event: events.ScheduleFired | events.ScheduleSkipped | events.ScheduleMissed,
+) -> tuple[str, dict[str, Any], str]:
+    tick = event.tick.isoformat()
+    facts: dict[str, Any] = {"schedule": event.schedule, "tick": tick}
+    match event:
+        case events.ScheduleFired():
+            return "tick", {**facts, "job": event.job_id}, f"{event.schedule} {tick} {event.job_id}"
+        case events.ScheduleSkipped():
+            return "skipped", facts, f"{event.schedule} {tick}: its last job is still live"
+        case events.ScheduleMissed():
+            text = f"{event.schedule} {plural(event.ticks, 'tick')} from {tick}"
+            return "missed", {**facts, "ticks": event.ticks}, text
     assert_never(event)
 
 
@@ -256,6 +299,12 @@ def _ended(event: events.JobEnded) -> tuple[str, dict[str, Any], str]:
         facts["again_in_ms"] = _ms(change.delay.total_seconds())
         text += f" (again in {change.delay.total_seconds():.1f} s)"
     return change.happened.value, facts, text
+
+
+def _of(
+    event: events.JobEnqueued | events.JobEnqueuedInTransaction | events.JobReplaced | events.JobDeduplicated,
+) -> dict[str, Any]:
+    return {"job": event.id, "type": event.type, "queue": event.queue}
 
 
 def _about(job: Job) -> dict[str, Any]:

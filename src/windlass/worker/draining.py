@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from windlass.core.errors import StoreError
 
 if TYPE_CHECKING:
-    from windlass.stores.contract import Store
+    from windlass.worker.chores.promoting import Promoting
     from windlass.worker.claiming import Claiming
     from windlass.worker.settling import Settling
     from windlass.worker.slots import Slots
@@ -20,8 +20,8 @@ _EVERY = 0.02  # seconds
 class Draining:
     """Looks at one worker and its store until both have nothing to do."""
 
-    def __init__(self, store: Store, claiming: Claiming, slots: Slots, settling: Settling) -> None:
-        self._store, self._claiming, self._slots, self._settling = store, claiming, slots, settling
+    def __init__(self, promoting: Promoting, claiming: Claiming, slots: Slots, settling: Settling) -> None:
+        self._promoting, self._claiming, self._slots, self._settling = promoting, claiming, slots, settling
 
     async def until_empty(self, stopped: asyncio.Event) -> None:
         """Return when nothing runs and nothing is due, or when stopped."""
@@ -39,10 +39,7 @@ class Draining:
 
     async def _nothing_due(self) -> bool:
         try:
-            promoted = await self._store.jobs.promote(1)
+            promoted = await self._promoting.promote(1)
         except StoreError:
             return False  # the chores tell of it and wait; a store that is away has not said that nothing is due
-        if promoted.promoted or promoted.unblocked:
-            self._claiming.wake.set()
-            return False
-        return self._idle()
+        return not promoted.promoted and not promoted.unblocked and self._idle()

@@ -80,9 +80,9 @@ class Parts:
             self.attempts.hand_back,
             self.waking.ramp_up,
         )
-        self.draining = Draining(store, self.claiming, self.slots, self.settling)
         self.recycling = Recycling(config, self.slots, self.attempts, hub)
         self._make_chores()
+        self.draining = Draining(self.promoting, self.claiming, self.slots, self.settling)
         self.waking.route(self.claiming.wake.set, self._something_due, self.duty.free, self.cancels.wake.set)
 
     def _make_runners(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
 
+from windlass.core.job import Job
 from windlass.core.status import Status
 
 
@@ -24,9 +25,14 @@ class Promoted:
 class Rescued:
     """One job whose lease had expired, and what the law made of it."""
 
-    id: str
-    worker_id: str | None
+    job: Job
+    """as it was found, still of the worker that lost it"""
     to: Status
+
+    @property
+    def id(self) -> str:
+        """Which job."""
+        return self.job.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,10 +171,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
     if told:
         await unblock(link, lines_of(doc for _, doc in told))
         await has_freed(link, [doc for _, doc in told])
-    return [
-        Rescued(doc["_id"], doc.get("worker_id"), (honour_cancel(one) if "cancel_requested_at" in doc else one).to)
-        for one, doc in told
-    ]
+    return [Rescued(job_of(doc), (honour_cancel(one) if "cancel_requested_at" in doc else one).to) for one, doc in told]
 
 
 async def prune(link: Link, retention: Retention, n: int) -> Pruned:

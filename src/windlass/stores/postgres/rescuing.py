@@ -97,4 +97,4 @@ async def _rescue(link: Link, ask: Ask, lost: list[str]) -> tuple[list[Rescued],
     statement, values, _ = written([one for _, one in told], forced=True)
     _, freed = await end_and_unblock(link, ask, statement, values)
     queued = [job.queue for job, one in told if one.to is Status.QUEUED]
-    return [Rescued(job.id, job.worker_id, one.to) for job, one in told], queued + freed
+    return [Rescued(job, one.to) for job, one in told], queued + freed

@@ -54,9 +54,7 @@ async def rescue(link: Link, n: int) -> list[Rescued]:
         confirmed = [bool(known) for known in answer[2::3]]
         lost = [decide(job, Lost(confirmed=known)) for job, known in zip(jobs, confirmed, strict=True)]
         letters = await settle(link, "rescue", lost)
-        moved = [
-            Rescued(job.id, job.worker_id, STATUSES[to]) for job, to in zip(jobs, letters, strict=True) if to != "-"
-        ]
+        moved = [Rescued(job, STATUSES[to]) for job, to in zip(jobs, letters, strict=True) if to != "-"]
         rescued += moved
         if len(jobs) < part or not moved:
             break

@@ -147,5 +147,5 @@ def rescue(db: sqlite3.Connection, sql: Callable[[str], str], n: int, now: int, 
     ids = [job.id for job in jobs]
     tally(db, sql, ids, now)
     freed = free_slots(db, sql, ids, now)
-    rescued = [Rescued(job.id, job.worker_id, one.to) for job, one in told]
+    rescued = [Rescued(job, one.to) for job, one in told]
     return Handed(rescued, [one for _, one in told], freed)

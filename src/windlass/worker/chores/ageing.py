@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from windlass.core.events import ChoreDone, Hub
+from windlass.core.events import Hub, JobsAged
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
@@ -40,6 +40,6 @@ class AgeingChore:
         while True:
             raised = await self._steady.attempt(lambda: self._store.jobs.age(rule.after, rule.level, AT_ONCE))
             if raised:
-                self._hub.tell(ChoreDone("age", raised))
+                self._hub.tell(JobsAged(raised))
             if raised is None or raised < AT_ONCE:
                 return

@@ -6,13 +6,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from windlass.core.events import ChoreDone, Hub
+from windlass.core.events import Hub, JobsPromoted, JobsUnblocked
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from windlass.stores.contract import Store
+    from windlass.stores.contract import Promoted, Store
 
 AT_ONCE = 500
 _LEAST = 0.05  # seconds between two looks, however many notices come
@@ -35,15 +35,23 @@ class Promoting:
 
     async def once(self) -> float:
         """Promote what is due; how long until something may be due again."""
-        done = await self._steady.attempt(lambda: self._store.jobs.promote(AT_ONCE))
+        done = await self._steady.attempt(lambda: self.promote(AT_ONCE))
         if done is None:
             return 0.0
-        if done.promoted or done.unblocked:
-            self._promoted()
-            self._hub.tell(ChoreDone("promote", done.promoted + done.unblocked))
         if done.promoted >= AT_ONCE:
             return 0.0
         return self._poll if done.next_due is None else min(self._poll, done.next_due.total_seconds())
+
+    async def promote(self, n: int) -> Promoted:
+        """Promote at most `n`, tell of them and let them be claimed."""
+        done = await self._store.jobs.promote(n)
+        if done.promoted:
+            self._hub.tell(JobsPromoted(done.promoted))
+        if done.unblocked:
+            self._hub.tell(JobsUnblocked(done.unblocked))
+        if done.promoted or done.unblocked:
+            self._promoted()
+        return done
 
     async def _wait(self, seconds: float) -> None:
         least = min(seconds, _LEAST)

@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from windlass.core.events import ChoreDone, Hub
+from windlass.core.events import Hub, JobsPruned
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Pruning:
         while True:
             gone = await self._steady.attempt(lambda: self._store.jobs.prune(self._retention, AT_ONCE))
             if gone:
-                self._hub.tell(ChoreDone("prune", gone))
+                self._hub.tell(JobsPruned(gone))
             if gone is None or not gone.more:
                 return
             await asyncio.sleep(_BREATH)

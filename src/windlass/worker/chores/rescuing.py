@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from windlass.core.events import ChoreDone, Hub, JobRescued
+from windlass.core.events import Hub, JobRescued
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Rescuing:
             rescued = await self._steady.attempt(self._rescue)
             if rescued:
                 self._rescued()
-                self._tell(rescued)
+                for lost in rescued:
+                    self._hub.tell(JobRescued(lost.job, lost.to))
             if rescued is None or len(rescued) < AT_ONCE:
                 return
 
@@ -56,8 +57,3 @@ class Rescuing:
         # that live have extended their leases.
         async with asyncio.timeout(self._within):
             return await self._store.jobs.rescue(AT_ONCE)
-
-    def _tell(self, rescued: Sequence[Rescued]) -> None:
-        for job in rescued:
-            self._hub.tell(JobRescued(job.id, job.worker_id, job.to))
-        self._hub.tell(ChoreDone("rescue", len(rescued)))

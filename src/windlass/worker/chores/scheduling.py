@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from windlass.client.schedules import draft_of
-from windlass.core.events import Hub, TickFired
+from windlass.core.events import Hub, JobEnqueued, ScheduleFired, ScheduleMissed, ScheduleSkipped
 from windlass.core.schedule import plan
 from windlass.stores.contract import Fired, Firing, Schedule
 from windlass.worker.steady import Steady
@@ -74,11 +74,22 @@ class Scheduling:
         firings = self._firings(schedule, now)
         answers = await self._store.schedules.fire(firings)
         for firing, answer in zip(firings, answers, strict=True):
-            if answer in (Fired.FIRED, Fired.SKIPPED, Fired.MISSED):
-                made = firing.draft.id if firing.draft is not None and answer is Fired.FIRED else None
-                self._hub.tell(TickFired(schedule.name, firing.expected.isoformat(), made))
+            self._tell(firing, answer)
         if Fired.FIRED in answers:
             self._fired()
+
+    def _tell(self, firing: Firing, answer: Fired) -> None:
+        draft = firing.draft
+        match answer:
+            case Fired.FIRED if draft is not None:
+                self._hub.tell(JobEnqueued(draft.id, draft.type, draft.options.queue))
+                self._hub.tell(ScheduleFired(firing.name, firing.expected, draft.id))
+            case Fired.SKIPPED:
+                self._hub.tell(ScheduleSkipped(firing.name, firing.expected))
+            case Fired.MISSED:
+                self._hub.tell(ScheduleMissed(firing.name, firing.expected, firing.ticks))
+            case _:
+                pass  # somebody else accounts for the tick
 
     def _firings(self, schedule: Schedule, now: datetime) -> list[Firing]:
         told = plan(schedule.cron, schedule.next_tick, now)
