@@ -104,6 +104,16 @@ class Options:
         if self.trace is not None and not (len(self.trace) <= _TRACE and self.trace.isprintable()):
             raise SettingsError(f"trace is {shown(self.trace)}: expected at most {_TRACE} printable characters")
 
+    @property
+    def rate_n(self) -> int | None:
+        """How many jobs of its rate may start within the window."""
+        return None if self.rate is None else self.rate.n
+
+    @property
+    def rate_ms(self) -> int | None:
+        """The window of its rate in milliseconds."""
+        return None if self.rate is None else self.rate.per_ms
+
 
 class Draft(NamedTuple):
     """A job about to be inserted. Its id is made by the client, so an insert tried again is the same job."""

@@ -34,6 +34,16 @@ class Error:
     message: str
     traceback: str | None = None
 
+    def text(self, *, ascii_only: bool = True) -> str:
+        """As stores keep it."""
+        values = {"type": self.type, "message": self.message, "traceback": self.traceback}
+        return json.dumps(values, ensure_ascii=ascii_only)
+
+    @staticmethod
+    def of_text(text: str) -> Error:
+        """From its text."""
+        return Error(**json.loads(text))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
@@ -42,6 +52,15 @@ class Progress:
     done: float
     of: float | None = None
     note: str | None = None
+
+    def text(self, *, ascii_only: bool = True) -> str:
+        """As stores keep it."""
+        return json.dumps({"done": self.done, "of": self.of, "note": self.note}, ensure_ascii=ascii_only)
+
+    @staticmethod
+    def of_text(text: str) -> Progress:
+        """From its text."""
+        return Progress(**json.loads(text))
 
 
 class Job(NamedTuple):

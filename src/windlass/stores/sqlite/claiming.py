@@ -14,7 +14,7 @@ from windlass.core.status import Status
 from windlass.core.weights import first_turn
 from windlass.stores.contract import Claimed
 from windlass.stores.sqlite.rates import Rates
-from windlass.stores.sqlite.records import APPEND, COLUMNS, as_duration_ms, job_of, line_end
+from windlass.stores.sqlite.records import APPEND, COLUMNS, KEPT, as_duration_ms, job_of, line_end
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Place = tuple[int, int, str]
     Ask = Callable[[str, Place, int], list[Row]]
 
-_NAMES = [*COLUMNS.replace(" ", "").split(","), "seq"]
+_NAMES = (*KEPT.names, "seq")
 _ID, _QUEUE, _STATUS, _ATTEMPTS, _UPDATED_AT, _QUEUED_AT, _WORKER_ID, _LEASE_TOKEN, _LEASE_EXPIRES_AT, _STARTED_AT = (
     _NAMES.index(name)
     for name in (

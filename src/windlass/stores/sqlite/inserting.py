@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.draft import Draft
+from windlass.core.fields import Origin
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
+from windlass.stores.columns import of_draft
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.sqlite.news import NOTHING, News
-from windlass.stores.sqlite.records import APPEND, STATUSES, as_duration_ms, as_ms, first_line, line_end
+from windlass.stores.sqlite.records import (
+    APPEND,
+    KEPT,
+    STATUSES,
+    as_duration_ms,
+    as_ms,
+    asked_of,
+    first_line,
+    line_end,
+)
 from windlass.stores.sqlite.turns import FLOOR_OF, Turns
 
 if TYPE_CHECKING:
@@ -21,18 +32,30 @@ if TYPE_CHECKING:
 
     from windlass.core.draft import Options
 
-INSERT = """
-INSERT INTO windlass_jobs (
-    id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
-    queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
-    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-    history, awaits, takes, rate_n, rate_ms, rate_key, fair_key, next_id, blocked_by, floor
-) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-)
+
+class _Tail(NamedTuple):
+    """What the rows of jobs share that were asked for alike; all but the last are columns."""
+
+    status: str
+    run_at: int
+    created_at: int
+    updated_at: int
+    queued_at: int | None
+    history: str
+    asked: list[Any]
+
+    def values(self) -> tuple[Any, ...]:
+        """In the order of SHARED."""
+        return (*self[:-1], *self.asked)
+
+
+OWN = (*KEPT.of(Origin.DRAFT), "unique_key", "blocked_by", "floor")
+SHARED = (*_Tail._fields[:-1], *KEPT.of(Origin.OPTIONS))
+
+INSERT = f"""
+INSERT INTO windlass_jobs ({", ".join((*OWN, *SHARED))}) VALUES ({", ".join("?" * len((*OWN, *SHARED)))})
 ON CONFLICT (id) DO NOTHING
-"""
+"""  # noqa: S608  # made of constants
 
 
 class Put(NamedTuple):
@@ -51,26 +74,23 @@ def insert(db: sqlite3.Connection, sql: Callable[[str], str], drafts: Sequence[D
     if not depths and _plain(drafts, shared.values()):
         floors = {key: turns.floor(options, now) for key, options in shared.items()}
         counts = _insert_alike(db, sql, drafts, tails, floors)
-        return Put([Created(draft.id) for draft in drafts], _news_of(counts, tails))
+        return Put([Created(draft.id) for draft in drafts], _news_of(counts, tails, shared))
     verdicts = [_insert_one(db, sql, draft, tails[id(draft.options)], now, depths, turns) for draft in drafts]
     written = Counter(
         id(draft.options)
         for draft, verdict in zip(drafts, verdicts, strict=True)
         if isinstance(verdict, (Created, Replaced))
     )
-    return Put(verdicts, _news_of(written, tails))
+    return Put(verdicts, _news_of(written, tails, shared))
 
 
-_QUEUE, _STATUS = 0, 1  # where a tail has them
-
-
-def _news_of(counts: Mapping[int, int], tails: Mapping[int, tuple[Any, ...]]) -> News:
+def _news_of(counts: Mapping[int, int], tails: Mapping[int, _Tail], shared: Mapping[int, Options]) -> News:
     """What others hear of so many jobs with each tail."""
     news = NOTHING
     for key, n in counts.items():
-        match tails[key][_STATUS]:
+        match tails[key].status:
             case Status.QUEUED:
-                news = news.joined(News(n, tails[key][_QUEUE]))
+                news = news.joined(News(n, shared[key].queue))
             case Status.SCHEDULED:
                 news = news.joined(News(due=n))
             case _:
@@ -88,32 +108,25 @@ def _plain(drafts: Sequence[Draft], shared: Iterable[Options]) -> bool:
 
 
 # Ids and payloads as the members of one JSON object, everything else bound once: one step for the whole batch.
-INSERT_ALIKE = """
-INSERT INTO windlass_jobs (
-    id, type, payload,
-    queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
-    schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-    history, floor
-) SELECT key, ?, value, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?) WHERE true
+INSERT_ALIKE = f"""
+INSERT INTO windlass_jobs (id, type, payload, floor, {", ".join(SHARED)})
+SELECT key, ?, value, ?, {", ".join("?" * len(SHARED))} FROM json_each(?) WHERE true
 ON CONFLICT (id) DO NOTHING
-"""
-
-
-_PLAIN = 22  # how much of a tail jobs without limits, rates and flows need
+"""  # noqa: S608  # made of constants
 
 
 def _insert_alike(
     db: sqlite3.Connection,
     sql: Callable[[str], str],
     drafts: Sequence[Draft],
-    tails: Mapping[int, tuple[Any, ...]],
+    tails: Mapping[int, _Tail],
     floors: Mapping[int, int | None],
 ) -> Counter[int]:
     """Write plain drafts and say how many there were with each tail."""
     counts: Counter[int] = Counter()
     for (type_, key), members in _alike(drafts).items():
         told = json.dumps(members, ensure_ascii=False)
-        db.execute(sql(INSERT_ALIKE), (type_, *tails[key][:_PLAIN], floors[key], told))
+        db.execute(sql(INSERT_ALIKE), (type_, floors[key], *tails[key].values(), told))
         counts[key] += len(members)
     return counts
 
@@ -166,7 +179,7 @@ def _insert_one(
     db: sqlite3.Connection,
     sql: Callable[[str], str],
     draft: Draft,
-    tail: tuple[Any, ...],
+    tail: _Tail,
     now: int,
     depths: dict[str, list[int]],
     turns: Turns,
@@ -188,10 +201,10 @@ def _insert_one(
         if depth[1] >= depth[0]:
             return Full(options.queue, depth[0])
         depth[1] += 1
-    if draft.fair_key is not None and tail[1] == Status.QUEUED.value:
-        tail = (*tail[:3], turns.take(options, draft.fair_key, now), *tail[4:])
+    if draft.fair_key is not None and tail.status == Status.QUEUED.value:
+        tail = tail._replace(run_at=turns.take(options, draft.fair_key, now))
     floor = turns.floor(options, now) if draft.fair_key is None else None
-    db.execute(sql(INSERT), (*_row(draft, tail), floor))
+    db.execute(sql(INSERT), (*_own(draft, floor), *tail.values()))
     if draft.idempotency_key is not None and options.idempotency_window is not None:
         until = now + as_duration_ms(options.idempotency_window)
         db.execute(sql(REMEMBER), (draft.idempotency_key, draft.id, until))
@@ -211,7 +224,7 @@ UPDATE windlass_jobs SET payload = ?, priority = ?, updated_at = ?, moves = move
 
 
 def _meet_holder(
-    db: sqlite3.Connection, sql: Callable[[str], str], draft: Draft, tail: tuple[Any, ...], now: int
+    db: sqlite3.Connection, sql: Callable[[str], str], draft: Draft, tail: _Tail, now: int
 ) -> Inserted | None:
     key = draft.unique_queued
     holder = db.execute(sql(HOLDER), (key,)).fetchone()
@@ -222,15 +235,15 @@ def _meet_holder(
         return Duplicate(holder_id, str(key))
     if holder[3] is not None and Kind.FLOW.blocks(_text(holder[3])):
         line = line_end(Happened.REPLACED, Status.BLOCKED)
-        db.execute(sql(REPLACE_WAITING), (draft.payload_json, tail[2], now, now, line, holder_id))
+        db.execute(sql(REPLACE_WAITING), (draft.payload_json, draft.options.priority, now, now, line, holder_id))
         return Replaced(holder_id)
-    run_at = tail[3]
+    run_at = tail.run_at
     if draft.options.longest_wait is not None:
         run_at = max(now, min(run_at, holder[2] + as_duration_ms(draft.options.longest_wait)))
     to = Status.SCHEDULED if run_at > now else Status.QUEUED
     queued_at = now if to is Status.QUEUED else None
     line = line_end(Happened.REPLACED, to)
-    values = (draft.payload_json, tail[2], run_at, to.value, queued_at, now, now, now, line, holder_id)
+    values = (draft.payload_json, draft.options.priority, run_at, to.value, queued_at, now, now, now, line, holder_id)
     db.execute(sql(REPLACE), values)
     return Replaced(holder_id)
 
@@ -247,57 +260,17 @@ def _status(options: Options, now: int) -> Status:
     return Status.SCHEDULED if _run_at(options, now) > now else Status.QUEUED
 
 
-def _tail(options: Options, now: int) -> tuple[Any, ...]:
-    run_at, status = _run_at(options, now), _status(options, now)
-    rate = options.rate
-    return (
-        options.queue,
-        status.value,
-        options.priority,
-        run_at,
-        options.max_attempts,
-        options.max_crashes,
-        None if options.timeout is None else as_duration_ms(options.timeout),
-        now,
-        now,
-        None if status is Status.SCHEDULED else now,
-        options.schedule,
-        None if options.tick is None else as_ms(options.tick),
-        options.parent_id,
-        options.replay_of,
-        options.correlation_id,
-        options.user_id,
-        options.entity_name,
-        options.entity_id,
-        json.dumps(options.tags) if options.tags else None,
-        options.metadata_json,
-        options.trace,
-        first_line(now, status, f"replay of {options.replay_of}" if options.replay_of else None),
-        options.awaits,
-        options.takes,
-        rate.n if rate else None,
-        rate.per_ms if rate else None,
-    )
+def _tail(options: Options, now: int) -> _Tail:
+    status = _status(options, now)
+    queued_at = None if status is Status.SCHEDULED else now
+    note = f"replay of {options.replay_of}" if options.replay_of else None
+    line = first_line(now, status, note)
+    return _Tail(status.value, _run_at(options, now), now, now, queued_at, line, asked_of(options))
 
 
-def _row(draft: Draft, tail: tuple[Any, ...]) -> tuple[Any, ...]:
-    key = draft.unique_queued
-    return (
-        draft.id,
-        draft.type,
-        draft.payload_json,
-        key,
-        key,
-        draft.unique_running,
-        draft.idempotency_key,
-        draft.limit_key,
-        draft.limit,
-        *tail,
-        draft.rate_key,
-        draft.fair_key,
-        draft.next_id,
-        None if draft.options.awaits is None else BlockedBy(Kind.FLOW, draft.id).text,
-    )
+def _own(draft: Draft, floor: int | None) -> tuple[Any, ...]:
+    blocked_by = None if draft.options.awaits is None else BlockedBy(Kind.FLOW, draft.id).text
+    return (*of_draft(draft), draft.unique_queued, blocked_by, floor)
 
 
 def _text(value: str | bytes) -> str:

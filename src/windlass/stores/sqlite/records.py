@@ -5,28 +5,20 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from windlass.core.fields import Kind
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
-from windlass.core.job import Error, Job, Progress
+from windlass.core.job import Error, Progress
 from windlass.core.status import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from windlass.stores.columns import Columns, reader, writer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATUSES = {status.value: status for status in Status}
 
-COLUMNS = (
-    "id, type, queue, payload, status, priority, run_at, attempts, max_attempts, crashes, max_crashes, timeout_ms,"
-    " created_at, updated_at, queued_at, cancel_requested_at, worker_id, lease_token, lease_expires_at, started_at,"
-    " result, error, progress, finished_at, duration_ms, wait_ms, unique_key, unique_queued, unique_running,"
-    " idempotency_key, limit_key, limit_n, blocked_by, schedule, tick, parent_id, replay_of, correlation_id, user_id,"
-    " entity_name, entity_id, tags, metadata, trace, rate_key, rate_n, rate_ms, fair_key, next_id, awaits, takes"
-)
+KEPT = Columns()
+COLUMNS = ", ".join(KEPT.names)
 """In the order of a job's own fields."""
-_WIDTH = len(Job._fields)
-_INSTANTS = (14, 15, 18, 19, 23, 34)  # of the columns those that hold one, or nothing
 
 # One line appended to a job's history inside an UPDATE. The three parameters are the instant, what happened with the
 # status it led to, and the rest of the object: all JSON that `line_parts` wrote.
@@ -63,38 +55,26 @@ def as_duration_ms(value: timedelta) -> int:
     return -(-value // timedelta(milliseconds=1))
 
 
-def job_of(row: Sequence[Any]) -> Job:
-    """The job of a row selected as COLUMNS, which has more behind them or not.
+job_of = reader(
+    {
+        Kind.STATUS: STATUSES.__getitem__,
+        Kind.INSTANT: instant,
+        Kind.DURATION: duration,
+        Kind.ERROR: Error.of_text,
+        Kind.PROGRESS: Progress.of_text,
+        Kind.TAGS: lambda text: tuple(json.loads(text)),
+    }
+)
+"""The job of a row selected as COLUMNS, which has more behind them or not."""
 
-    Positions and not names, and only what differs from its column is touched, because this runs for every job there is.
-    """
-    job = list(row)
-    del job[_WIDTH:]
-    job[4] = STATUSES[job[4]]
-    job[6], job[12], job[13] = instant(job[6]), instant(job[12]), instant(job[13])
-    for at in _INSTANTS:
-        if job[at] is not None:
-            job[at] = instant(job[at])
-    if job[11] is not None:
-        job[11] = duration(job[11])
-    if job[21] is not None:
-        job[21] = Error(**json.loads(job[21]))
-    if job[22] is not None:
-        job[22] = Progress(**json.loads(job[22]))
-    job[41] = () if job[41] is None else tuple(json.loads(job[41]))
-    return Job._make(job)
-
-
-def error_json(error: Error | None) -> str | None:
-    """An error as its column holds it."""
-    if error is None:
-        return None
-    return json.dumps({"type": error.type, "message": error.message, "traceback": error.traceback})
-
-
-def progress_json(progress: Progress) -> str:
-    """A progress as its column holds it."""
-    return json.dumps({"done": progress.done, "of": progress.of, "note": progress.note})
+asked_of = writer(
+    {
+        Kind.INSTANT: as_ms,
+        Kind.DURATION: as_duration_ms,
+        Kind.TAGS: lambda tags: json.dumps(tags) if tags else None,
+    }
+)
+"""What the rows of new jobs have from their options."""
 
 
 def line_end(

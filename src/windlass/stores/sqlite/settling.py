@@ -14,9 +14,7 @@ from windlass.stores.sqlite.records import (
     APPEND,
     STATUSES,
     as_duration_ms,
-    error_json,
     line_end,
-    progress_json,
 )
 from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE
 from windlass.stores.sqlite.unblocking import free_slots
@@ -74,7 +72,7 @@ def report(db: sqlite3.Connection, sql: Callable[[str], str], reports: Sequence[
     verdicts: list[Verdict] = []
     for one in reports:
         lease = one.lease
-        done = db.execute(sql(PROGRESS), (progress_json(one.progress), now, lease.id, lease.token)).rowcount
+        done = db.execute(sql(PROGRESS), (one.progress.text(), now, lease.id, lease.token)).rowcount
         there = done or db.execute(sql(EXISTS), (lease.id,)).fetchone()
         verdicts.append(Verdict.APPLIED if done else Verdict.STALE if there else Verdict.MISSING)
     return verdicts
@@ -228,7 +226,7 @@ def _finish_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  # 
     return (
         one.to.value,
         one.result_json,
-        error_json(one.error),
+        one.error.text() if one.error else None,
         now,
         now,
         now,
@@ -248,7 +246,7 @@ def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  #
         one.to.value,
         None if one.delay is None else now + as_duration_ms(one.delay),
         now if one.to is Status.QUEUED else None,
-        error_json(one.error),
+        one.error.text() if one.error else None,
         now,
         now,
         one.give_back,
