@@ -2,6 +2,7 @@
 
 from windlass import events
 from windlass.app import Windlass
+from windlass.client.bulk import Bulk
 from windlass.client.calls import JobFunction
 from windlass.client.checking import Check, Level
 from windlass.client.explaining import Explanation, Holder, Why
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Ageing",
     "Bound",
+    "Bulk",
     "Cancel",
     "Check",
     "Cron",

@@ -67,16 +67,30 @@ def test_a_bulk_command_does_all_that_match_and_says_how_many(shop: Shop) -> Non
     assert told == {
         "action": "cancel",
         "matched": 7,
+        "exact": True,
         "done": 2,
         "requested": 0,
         "refused": 5,
         "duplicate": 0,
         "missing": 0,
+        "dry_run": False,
     }
     assert shop.ok("retry", "--status", "cancelled", "--type", "other", "-y") == "2 jobs queued again"
     assert shop.ok("delete", "--all", "--yes") == "7 jobs deleted"
     assert shop.ok("delete", "--all", "--yes") == "no jobs match"
     assert shop.call("delete", "--all", "--yes", "--json").fact["matched"] == 0
+
+
+def test_a_dry_run_only_counts_and_a_limit_takes_the_newest(shop: Shop) -> None:
+    ids = [shop.ok("enqueue", "send") for _ in range(3)]
+    assert shop.ok("cancel", "--type", "send", "--dry-run") == "3 jobs match; nothing was changed"
+    assert shop.ok("delete", "--type", "send", "--limit", "1", "--dry-run") == "1 job matches; nothing was changed"
+    told = shop.call("retry", "--type", "send", "--dry-run", "--json").fact
+    assert (told["matched"], told["exact"], told["done"], told["dry_run"]) == (3, True, 0, True)
+    assert [status(shop, one) for one in ids] == ["queued"] * 3
+    assert shop.ok("cancel", "--all", "-n", "2", "-y") == "2 jobs cancelled"
+    assert [status(shop, one) for one in ids] == ["queued", "cancelled", "cancelled"]
+    assert shop.call("cancel", ids[0], "--dry-run").code == 2
 
 
 @pytest.mark.parametrize(("typed", "code", "status"), [("n\n", 5, "queued"), ("y\n", 0, "cancelled")])

@@ -228,6 +228,19 @@ async def test_the_result_of_a_deleted_job_is_missing(store: Store) -> None:
     assert await gone(store, job.id)
 
 
+@pytest.mark.parametrize("action", list(Action))
+async def test_an_order_for_other_statuses_than_the_jobs_own_is_refused(store: Store, action: Action) -> None:
+    job = await MADE[Status.RETRYING](store)
+    history = await store.views.history(job.id)
+    for only in (frozenset(FINISHED), frozenset({Status.QUEUED, Status.PROCESSING}), frozenset[Status]()):
+        order = Order(id=job.id, action=action, actor="ann", only=only)
+        assert await store.jobs.operate([order]) == [Answer(Operated.REFUSED, Status.RETRYING)]
+    assert await get(store, job.id) == job
+    assert await store.views.history(job.id) == history
+    order = Order(id=job.id, action=action, actor="ann", only=frozenset({Status.FAILED, Status.RETRYING}))
+    assert await store.jobs.operate([order]) == [Answer(Operated.DONE, Status.RETRYING)]
+
+
 async def test_orders_are_answered_one_by_one_in_order(store: Store) -> None:
     waiting, over, running = await queued(store), await finish(store, draft("b")), await start(store, draft("c"))
     orders = [

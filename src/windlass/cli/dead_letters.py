@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,23 +14,32 @@ from windlass.cli.enqueueing import read_payload
 from windlass.cli.facts import at, job_facts, ms
 from windlass.cli.ids import whole_ids
 from windlass.cli.looking import show_jobs
-from windlass.cli.operating import ACTOR, AllOption, IdsArgument, ReasonOption, YesOption, chosen, confirm
+from windlass.cli.operating import (
+    ACTOR,
+    AllOption,
+    DryRunOption,
+    IdsArgument,
+    LimitOption,
+    ReasonOption,
+    YesOption,
+    chosen,
+    confirm,
+)
 from windlass.cli.output import OK, USAGE, Stop, exit_code
 from windlass.cli.words import clock, plural, rate, span
 from windlass.core.errors import JobError, SettingsError
 from windlass.observability.plain import short
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
 
+    from windlass.client.bulk import OnProgress
     from windlass.client.dead_letters import DeadGroup, DeadGroups, Replayed
     from windlass.client.searching import DeadSearch, Search
 
 FingerprintOption = Annotated[
     str | None, typer.Option("--fingerprint", "-f", metavar="X", help="Those that failed so; see windlass dead.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
-LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many, newest first.", min=1)]
 _SUCH = "--fingerprint X or --type send"
 
 
@@ -132,7 +142,10 @@ def replay(
         told = await letters.replay_all(dry_run=True, limit=limit, everything=everything, **wanted)
         if told.matched and not dry_run:
             confirm(f"replay {plural(told.matched, 'failed job')}", yes=yes)
-            told = await letters.replay_all(rate=pace, limit=limit, edit=members, everything=everything, **wanted)
+            with _bar(desk, "replay", told.matched) as progress:
+                told = await letters.replay_all(
+                    rate=pace, limit=limit, edit=members, everything=everything, progress=progress, **wanted
+                )
         _show_replayed(desk, replace(told, dry_run=dry_run))
 
     _run(ctx, named, one, many)
@@ -176,7 +189,10 @@ def discard(
         told = await letters.discard_all(dry_run=True, limit=limit, everything=everything, **wanted)
         if told.matched and not dry_run:
             confirm(f"discard {plural(told.matched, 'failed job')}", yes=yes)
-            told = await letters.discard_all(actor=ACTOR, reason=reason, limit=limit, everything=everything, **wanted)
+            with _bar(desk, "discard", told.matched) as progress:
+                told = await letters.discard_all(
+                    actor=ACTOR, reason=reason, limit=limit, everything=everything, progress=progress, **wanted
+                )
         if desk.screen.as_json:
             facts = {"matched": told.matched, "discarded": told.discarded, "left": told.left}
             desk.screen.fact({**facts, "dry_run": dry_run})
@@ -189,6 +205,12 @@ def discard(
             desk.screen.line(f"{plural(told.discarded, 'job')} discarded{left}")
 
     _run(ctx, named, one, many)
+
+
+@contextmanager
+def _bar(desk: Desk, verb: str, matched: int) -> Generator[OnProgress, None, None]:
+    with desk.screen.bar(f"{verb} {plural(matched, 'failed job')}") as bar:
+        yield lambda now: bar(now.met, max(matched, now.met))
 
 
 def _run(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,22 +14,24 @@ from windlass.cli.ids import check_beginning, whole_ids
 from windlass.cli.output import NOT_FOUND, OK, REFUSED, USAGE, Stop
 from windlass.cli.words import count, plural
 from windlass.client.operating import operate
-from windlass.stores.contract import Action, Operated, Order
+from windlass.stores.contract import Action, Count, Operated, Order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
+    from windlass.client.bulk import Bulk as Told
     from windlass.client.searching import Search
     from windlass.stores.contract import Answer
 
 ACTOR = "operator"
-_PAGE = 500
 _DONE = {Action.CANCEL: "cancelled", Action.RETRY: "queued again", Action.DELETE: "deleted"}
 
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID …]", help="These jobs, by id or its beginning; else a filter.")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every job there is.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many, newest first.", min=1)]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Goes into the jobs' history.")]
 
@@ -43,6 +44,8 @@ class Bulk:
     ids: Sequence[str]
     wanted: Search
     everything: bool
+    dry_run: bool
+    limit: int | None
     yes: bool
     reason: str | None
 
@@ -57,6 +60,8 @@ def retry(
     about: filters.EntityOption = None,
     correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
+    limit: LimitOption = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     reason: ReasonOption = None,
 ) -> None:
@@ -66,7 +71,17 @@ def retry(
     """
     wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
-        ctx, Bulk(action=Action.RETRY, ids=ids or [], wanted=wanted, everything=everything, yes=yes, reason=reason)
+        ctx,
+        Bulk(
+            action=Action.RETRY,
+            ids=ids or [],
+            wanted=wanted,
+            everything=everything,
+            dry_run=dry_run,
+            limit=limit,
+            yes=yes,
+            reason=reason,
+        ),
     )
 
 
@@ -80,6 +95,8 @@ def cancel(
     about: filters.EntityOption = None,
     correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
+    limit: LimitOption = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     reason: ReasonOption = None,
 ) -> None:
@@ -89,7 +106,17 @@ def cancel(
     """
     wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
-        ctx, Bulk(action=Action.CANCEL, ids=ids or [], wanted=wanted, everything=everything, yes=yes, reason=reason)
+        ctx,
+        Bulk(
+            action=Action.CANCEL,
+            ids=ids or [],
+            wanted=wanted,
+            everything=everything,
+            dry_run=dry_run,
+            limit=limit,
+            yes=yes,
+            reason=reason,
+        ),
     )
 
 
@@ -103,6 +130,8 @@ def delete(
     about: filters.EntityOption = None,
     correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
+    limit: LimitOption = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     reason: ReasonOption = None,
 ) -> None:
@@ -112,12 +141,24 @@ def delete(
     """
     wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
-        ctx, Bulk(action=Action.DELETE, ids=ids or [], wanted=wanted, everything=everything, yes=yes, reason=reason)
+        ctx,
+        Bulk(
+            action=Action.DELETE,
+            ids=ids or [],
+            wanted=wanted,
+            everything=everything,
+            dry_run=dry_run,
+            limit=limit,
+            yes=yes,
+            reason=reason,
+        ),
     )
 
 
 def _operate(ctx: typer.Context, bulk: Bulk) -> None:
     ids = chosen(bulk.ids, f"windlass {bulk.action}", by_filter=bool(bulk.wanted) or bulk.everything)
+    if ids and (bulk.dry_run or bulk.limit is not None):
+        raise Stop(USAGE, "--dry-run and --limit go with a filter, not with ids")
 
     async def work(desk: Desk) -> int:
         return await (_by_id(desk, bulk, await whole_ids(desk, ids)) if ids else _by_filter(desk, bulk))
@@ -149,40 +190,44 @@ async def _by_id(desk: Desk, bulk: Bulk, ids: Sequence[str]) -> int:
 
 
 async def _by_filter(desk: Desk, bulk: Bulk) -> int:
-    total = await desk.app.jobs.count(**bulk.wanted)
-    if total.n == 0:
-        desk.screen.say("no jobs match")
-        if desk.screen.as_json:
-            desk.screen.fact(_summary(bulk.action, Counter()))
-        return OK
-    confirm(f"{bulk.action} {count(total)} {'job' if total.n == 1 else 'jobs'}", yes=bulk.yes)
-    tally: Counter[str] = Counter()
-    with desk.screen.bar(f"{bulk.action} {count(total)} jobs") as bar:
-        async for page in _pages(desk, bulk.wanted):
-            orders = [Order(id=one, action=bulk.action, actor=ACTOR, reason=bulk.reason) for one in page]
-            tally.update(answer.verdict.value for answer in await operate(desk.app.client, orders))
-            bar(tally.total(), max(total.n, tally.total()))
-    if desk.screen.as_json:
-        desk.screen.fact(_summary(bulk.action, tally))
-    else:
-        parts = [f"{plural(tally['done'], 'job')} {_DONE[bulk.action]}"]
-        parts += [f"{tally['requested']:,} asked to stop"] * bool(tally["requested"])
-        parts += [f"{tally['refused']:,} left: their status does not allow it"] * bool(tally["refused"])
-        parts += [f"{tally['duplicate']:,} left: another job holds their key"] * bool(tally["duplicate"])
-        desk.screen.line("; ".join(parts))
+    order = {
+        Action.CANCEL: desk.app.jobs.cancel_all,
+        Action.RETRY: desk.app.jobs.retry_all,
+        Action.DELETE: desk.app.jobs.delete_all,
+    }[bulk.action]
+    limit, everything = bulk.limit, bulk.everything
+    told = await order(dry_run=True, limit=limit, everything=everything, **bulk.wanted)
+    if told.of and not bulk.dry_run:
+        total = count(Count(told.of, told.exact))
+        confirm(f"{bulk.action} {total} {'job' if told.of == 1 else 'jobs'}", yes=bulk.yes)
+        with desk.screen.bar(f"{bulk.action} {total} jobs") as bar:
+            told = await order(
+                actor=ACTOR,
+                reason=bulk.reason,
+                limit=limit,
+                everything=everything,
+                progress=lambda now: bar(now.met, max(now.of, now.met)),
+                **bulk.wanted,
+            )
+    _show(desk, bulk, replace(told, dry_run=bulk.dry_run))
     return OK
 
 
-async def _pages(desk: Desk, wanted: Search) -> AsyncIterator[list[str]]:
-    """Ids page by page, newest first: each job is met once, also when what is done to it takes it out of the filter."""
-    after: str | None = None
-    while True:
-        page = await desk.app.jobs.find(limit=_PAGE, after=after, **wanted)
-        if page.jobs:
-            yield [one.id for one in page.jobs]
-        if page.next is None:
-            return
-        after = page.next
+def _show(desk: Desk, bulk: Bulk, told: Told) -> None:
+    if desk.screen.as_json:
+        desk.screen.fact(_summary(bulk.action, told))
+    elif not told.of:
+        desk.screen.say("no jobs match")
+    elif bulk.dry_run:
+        total = count(Count(told.of, told.exact))
+        desk.screen.line(f"{total} {'job matches' if told.of == 1 else 'jobs match'}; nothing was changed")
+    else:
+        parts = [f"{plural(told.done, 'job')} {_DONE[bulk.action]}"]
+        parts += [f"{told.requested:,} asked to stop"] * bool(told.requested)
+        parts += [f"{told.refused:,} left: their status does not allow it"] * bool(told.refused)
+        parts += [f"{told.duplicate:,} left: another job holds their key"] * bool(told.duplicate)
+        parts += [f"{told.missing:,} gone meanwhile"] * bool(told.missing)
+        desk.screen.line("; ".join(parts))
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -214,5 +259,7 @@ def _answer_facts(job_id: str, answer: Answer) -> dict[str, str | None]:
     return {"id": job_id, "verdict": answer.verdict.value, "status": status, "holder": answer.holder}
 
 
-def _summary(action: Action, tally: Counter[str]) -> dict[str, str | int]:
-    return {"action": action.value, "matched": tally.total(), **{one.value: tally[one.value] for one in Operated}}
+def _summary(action: Action, told: Told) -> dict[str, str | int]:
+    verdicts = {verdict.value: getattr(told, verdict.value) for verdict in Operated}
+    matched = {"matched": told.of if told.dry_run else told.met, "exact": told.exact or not told.dry_run}
+    return {"action": action.value, **matched, **verdicts, "dry_run": told.dry_run}

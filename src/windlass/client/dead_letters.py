@@ -9,26 +9,29 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from windlass.client.jobs import MOST_AT_ONCE, PAGE, check_count
+from windlass.client.bulk import Bulk, OnProgress, answered, batches, begun, check_count, check_wanted, orders
+from windlass.client.jobs import MOST_AT_ONCE
+from windlass.client.operating import operate
 from windlass.client.replaying import replay
-from windlass.client.searching import DEAD_WORDS, DeadSearch, Search, words_of
+from windlass.client.searching import DEAD_WORDS, DeadSearch, words_of
 from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
 from windlass.core.events import JobDiscarded, JobOperated
 from windlass.core.fingerprint import fingerprint, is_fingerprint
 from windlass.core.keys import shown
 from windlass.core.status import Status
-from windlass.stores.contract import Action, Created, Duplicate, Full, Operated, Order
+from windlass.stores.contract import Action, Created, Duplicate, Full, Operated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from datetime import datetime
 
     from windlass.client.client import Client
     from windlass.client.handle import Handle
     from windlass.client.jobs import JobsRoom
+    from windlass.client.searching import Search
     from windlass.core.draft import Draft
     from windlass.core.job import Job
-    from windlass.stores.contract import Inserted
+    from windlass.stores.contract import Answer, Inserted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,26 +164,32 @@ class DeadLettersRoom:
         edit: Mapping[str, Any] | None = None,
         actor: str = "operator",
         everything: bool = False,
+        progress: OnProgress | None = None,
         **search: Unpack[DeadSearch],
     ) -> Replayed:
         """Replay the failed jobs that match, newest first, at most `limit`, at most `rate` by the second.
 
         The rate is kept by delays: this returns as soon as all are enqueued. Without any filter it needs `everything`.
+        `progress` is told how far it has come, as by `app.jobs.cancel_all`; what is skipped counts as refused.
         """
         _check_rate(rate)
-        _check_wanted(search, everything=everything)
+        check_wanted(search, DEAD_WORDS, everything=everything)
+        plain, fits = _plain(search)
         run = _Replaying(self._client, rate, edit, actor)
-        async with aclosing(self._batches(search, limit)) as batches:
-            async for batch in batches:
+        bulk = await self._begun(plain, fits, limit)
+        async with aclosing(batches(self._client, plain, limit, fits)) as found:
+            async for batch in found:
                 run.matched += len(batch)
                 if not dry_run:
                     await run.take(batch)
+                    _tell(progress, replace(bulk, done=run.replayed, refused=run.matched - run.replayed))
         return replace(run.report(), dry_run=dry_run)
 
     async def discard(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
         """Delete a failed job with its history; announced with who did it and why."""
         job = await self._jobs.get(await self._dead(job_id, "discarded"))
-        if not await self._delete([job], actor, reason):
+        [answer] = await self._delete([job], actor, reason)
+        if answer.verdict is not Operated.DONE:
             raise MoveRefused(job.id, (await self._jobs.get(job.id)).status, "discarded")
 
     async def discard_all(
@@ -191,32 +200,38 @@ class DeadLettersRoom:
         dry_run: bool = False,
         limit: int | None = None,
         everything: bool = False,
+        progress: OnProgress | None = None,
         **search: Unpack[DeadSearch],
     ) -> Discarded:
-        """Delete failed jobs that match, newest first, at most `limit`. Without any filter it needs `everything`."""
-        _check_wanted(search, everything=everything)
-        matched, done = 0, 0
-        async with aclosing(self._batches(search, limit)) as batches:
-            async for batch in batches:
+        """Delete failed jobs that match, newest first, at most `limit`. Without any filter it needs `everything`.
+
+        `progress` is told how far it has come, as by `app.jobs.delete_all`.
+        """
+        check_wanted(search, DEAD_WORDS, everything=everything)
+        plain, fits = _plain(search)
+        matched, bulk = 0, await self._begun(plain, fits, limit)
+        async with aclosing(batches(self._client, plain, limit, fits)) as found:
+            async for batch in found:
                 matched += len(batch)
                 if not dry_run:
-                    done += await self._delete(batch, actor, reason)
-        return Discarded(matched=matched, discarded=done, left=0 if dry_run else matched - done, dry_run=dry_run)
+                    bulk = answered(bulk, await self._delete(batch, actor, reason))
+                    _tell(progress, bulk)
+        left = 0 if dry_run else matched - bulk.done
+        return Discarded(matched=matched, discarded=bulk.done, left=left, dry_run=dry_run)
 
-    async def _delete(self, batch: Sequence[Job], actor: str, reason: str | None) -> int:
-        store = await self._client.ready()
-        # Looked at once more: since its page was read, somebody may have queued one of them again.
-        fresh = await store.views.get([one.id for one in batch])
-        still = [one for one in fresh if one is not None and one.status is Status.FAILED]
-        orders = [Order(id=one.id, action=Action.DELETE, actor=actor, reason=reason) for one in still]
-        answers = await store.jobs.operate(orders)
-        gone = [one for one, answer in zip(still, answers, strict=True) if answer.verdict is Operated.DONE]
-        for one in gone:
-            self._tell(one, actor, reason)
-        return len(gone)
+    async def _delete(self, batch: Sequence[Job], actor: str, reason: str | None) -> list[Answer]:
+        # Somebody may have queued one of them again since it was read.
+        still_failed = frozenset({Status.FAILED})
+        types = {job.id: job.type for job in batch}
+        return await operate(
+            self._client,
+            orders(batch, Action.DELETE, actor, reason, still_failed),
+            lambda order, _: JobDiscarded(order.id, types[order.id], actor, reason),
+        )
 
-    def _tell(self, job: Job, actor: str, reason: str | None) -> None:
-        self._client.hub.tell(JobDiscarded(job.id, job.type, actor, reason))
+    async def _begun(self, plain: Search, fits: Callable[[Job], bool] | None, limit: int | None) -> Bulk:
+        bulk = await begun(self._client, plain, limit)
+        return bulk if fits is None else replace(bulk, exact=False)
 
     async def _dead(self, job_id: str, wanted: str) -> str:
         job = await self._jobs.get(job_id)
@@ -224,34 +239,27 @@ class DeadLettersRoom:
             raise MoveRefused(job.id, job.status, wanted)
         return job.id
 
-    async def _batches(self, search: DeadSearch, limit: int | None) -> AsyncGenerator[list[Job], None]:
-        if limit is not None:
-            check_count(limit, "limit")
-        batch: list[Job] = []
-        taken = 0
-        async with aclosing(self._each(search)) as jobs:
-            async for job, print_ in jobs:
-                if search.get("fingerprint") not in (None, print_):
-                    continue
-                batch.append(job)
-                taken += 1
-                if len(batch) >= PAGE:
-                    yield batch
-                    batch = []
-                if limit is not None and taken >= limit:
-                    break
-        if batch:
-            yield batch
-
     async def _each(self, search: DeadSearch) -> AsyncGenerator[tuple[Job, str], None]:
         """Failed jobs that match but for the fingerprint, newest first, each with its own."""
-        words = words_of(search, DEAD_WORDS)
-        _check_fingerprint(words.pop("fingerprint", None))
-        # The other words of dead letters are those of every search.
-        plain = cast("Search", {**words, "status": Status.FAILED})
+        plain, _ = _plain(search)
         async with aclosing(self._jobs.each(**plain)) as jobs:
             async for job in jobs:
                 yield job, fingerprint(job.type, job.error)
+
+
+def _plain(search: DeadSearch) -> tuple[Search, Callable[[Job], bool] | None]:
+    """What every search understands of it; and which of those have the fingerprint, if one is searched for."""
+    words = words_of(search, DEAD_WORDS)
+    wanted = words.pop("fingerprint", None)
+    _check_fingerprint(wanted)
+    # The other words of dead letters are those of every search.
+    plain = cast("Search", {**words, "status": Status.FAILED})
+    return plain, None if wanted is None else lambda job: fingerprint(job.type, job.error) == wanted
+
+
+def _tell(progress: OnProgress | None, bulk: Bulk) -> None:
+    if progress is not None:
+        progress(bulk)
 
 
 class _Replaying:
@@ -270,6 +278,11 @@ class _Replaying:
         store = await self._client.ready()
         for draft, verdict in zip(drafts, await store.jobs.insert(drafts), strict=True):
             self._note(draft, verdict)
+
+    @property
+    def replayed(self) -> int:
+        """How many new jobs there are."""
+        return len(self._ids)
 
     def report(self) -> Replayed:
         """What has become of all."""
@@ -337,14 +350,6 @@ def _check_fingerprint(value: object) -> None:
         raise SettingsError(
             f"fingerprint is {shown(value)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
             ' "windlass dead" show them'
-        )
-
-
-def _check_wanted(search: DeadSearch, *, everything: bool) -> None:
-    """Refuse an order for all that does not say so, and one with a word that narrows nothing down."""
-    if not words_of(search, DEAD_WORDS) and not everything:
-        raise SettingsError(
-            f"no filter was given: say which by {', '.join(DEAD_WORDS[:-1])} or {DEAD_WORDS[-1]}, or everything=True"
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
+from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, operate_all
 from windlass.client.explaining import Explanation, explained
 from windlass.client.handle import Handle
 from windlass.client.operating import operate
@@ -13,7 +14,6 @@ from windlass.client.searching import Search, filter_of
 from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
 from windlass.core.events import JobOperated
-from windlass.core.keys import shown
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 JobRef: TypeAlias = str | Handle[Any]
 """a job by its id, or by the handle that enqueueing gave"""
 MOST_ON_A_PAGE = 1000
-PAGE = 500
-"""how many jobs are read in one step by what reads many"""
 MOST_AT_ONCE = 10_000
 """how many jobs are given in one sequence, unless more are asked for"""
 
@@ -142,6 +140,56 @@ class JobsRoom:
         """Remove jobs that are not processing, with their history. Several are treated as `cancel` does."""
         await self._operate(jobs, Action.DELETE, actor, reason, "deleted")
 
+    async def cancel_all(
+        self,
+        *,
+        actor: str = "operator",
+        reason: str | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        everything: bool = False,
+        progress: OnProgress | None = None,
+        **search: Unpack[Search],
+    ) -> Bulk:
+        """Cancel every job that matches when this begins, newest first, at most `limit`, hundreds in a step.
+
+        Running ones are asked to stop. What cannot be cancelled is left and counted, as is a job that has left the
+        status that was searched for. `progress` is told after every step how far it has come; if an error ends it
+        early, the steps before stay. `dry_run` only counts. Without any filter it needs `everything`.
+        """
+        wish = Wish(action=Action.CANCEL, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
+        return await operate_all(self._client, search, wish, everything=everything)
+
+    async def retry_all(
+        self,
+        *,
+        actor: str = "operator",
+        reason: str | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        everything: bool = False,
+        progress: OnProgress | None = None,
+        **search: Unpack[Search],
+    ) -> Bulk:
+        """Queue every finished, scheduled or retrying job that matches, as `cancel_all` cancels them."""
+        wish = Wish(action=Action.RETRY, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
+        return await operate_all(self._client, search, wish, everything=everything)
+
+    async def delete_all(
+        self,
+        *,
+        actor: str = "operator",
+        reason: str | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
+        everything: bool = False,
+        progress: OnProgress | None = None,
+        **search: Unpack[Search],
+    ) -> Bulk:
+        """Delete every job that matches and is not processing, with its history, as `cancel_all` cancels them."""
+        wish = Wish(action=Action.DELETE, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
+        return await operate_all(self._client, search, wish, everything=everything)
+
     async def replay(
         self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None, actor: str = "operator"
     ) -> Handle[Any]:
@@ -179,9 +227,3 @@ def _raise_refusal(job_id: str, answer: Answer, wanted: str) -> None:
         raise DuplicateJob(answer.holder, "unique key of the job")
     if answer.verdict is Operated.REFUSED and answer.status is not None:
         raise MoveRefused(job_id, answer.status, wanted)
-
-
-def check_count(value: int, of: str, least: int = 1) -> None:
-    """Refuse what is no number of things."""
-    if isinstance(value, bool) or not isinstance(cast("object", value), int) or value < least:
-        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from {least}")

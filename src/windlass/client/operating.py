@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from windlass.core.events import JobOperated
 from windlass.stores.contract import Operated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from windlass.client.client import Client
+    from windlass.core.events import Event
     from windlass.stores.contract import Answer, Order
 
+    Tell: TypeAlias = Callable[[Order, Answer], Event]
 
-async def operate(client: Client, orders: Sequence[Order]) -> list[Answer]:
+
+async def operate(client: Client, orders: Sequence[Order], tell: Tell | None = None) -> list[Answer]:
     """Carry out the orders, one answer each, and tell of those that changed something."""
     store = await client.ready()
     answers = await store.jobs.operate(orders)
     for order, answer in zip(orders, answers, strict=True):
         if answer.verdict in (Operated.DONE, Operated.REQUESTED):
-            requested = answer.verdict is Operated.REQUESTED
-            client.hub.tell(JobOperated(order.id, order.action.value, order.actor, order.reason, requested))
+            client.hub.tell((tell or _operated)(order, answer))
     return answers
+
+
+def _operated(order: Order, answer: Answer) -> Event:
+    requested = answer.verdict is Operated.REQUESTED
+    return JobOperated(order.id, order.action.value, order.actor, order.reason, requested)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windlass.client.jobs import check_count
+from windlass.client.bulk import check_count
 from windlass.core.errors import SettingsError
 from windlass.core.keys import check_name
 

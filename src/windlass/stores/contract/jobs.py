@@ -124,7 +124,8 @@ class Jobs(Protocol):
         """Carry out operators' orders, each recorded in the job's history.
 
         Cancel: a waiting job is cancelled, a processing one asked to stop. Retry: a finished, scheduled or retrying job
-        is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing.
+        is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing. An order
+        for jobs that stand in certain statuses only is refused of others, tested in the step that carries it out.
         """
         ...
 

@@ -37,6 +37,12 @@ class Order:
     action: Action
     actor: str
     reason: str | None = None
+    only: frozenset[Status] | None = None
+    """refused unless the job stands so: what was read before may have moved since"""
+
+    def allows(self, status: Status) -> bool:
+        """Whether a job that stands so is meant."""
+        return self.only is None or status in self.only
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,9 @@ async def _operate_one(link: Link, order: Order) -> Answer:
 
 
 async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
+    found = STATUSES[doc["status"]]
+    if not order.allows(found):
+        return Answer(Operated.REFUSED, found)
     now = latest(await link.now(), [doc])
     if order.action is Action.CANCEL:
         return await _cancel(link, order, doc, now)

@@ -50,7 +50,8 @@ async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[
         if job is None:
             answers.append(Answer(Operated.MISSING))
             continue
-        answer = await _ACTIONS[order.action](ask, order, job)
+        allowed = order.allows(job.status)
+        answer = await _ACTIONS[order.action](ask, order, job) if allowed else Answer(Operated.REFUSED, job.status)
         if answer.verdict is Operated.DONE:
             # The one that went may have been next in line: those behind it must not wait for its end.
             waited.update(job.lines)

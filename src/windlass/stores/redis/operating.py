@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from windlass.stores.contract import Action, Answer, Operated, Order
-from windlass.stores.redis.records import STATUSES, told
+from windlass.stores.redis.records import CODES, STATUSES, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,13 @@ async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
     for first in range(0, len(orders), _AT_ONCE):
         values: list[Value] = []
         for order in orders[first : first + _AT_ONCE]:
-            values += [order.id, _ACTIONS[order.action], told(order.actor, order.reason)]
+            values += [order.id, _ACTIONS[order.action], told(order.actor, order.reason), _only(order)]
         answers += [_answer(found) for found in await link.once("operate", values)]
     return answers
+
+
+def _only(order: Order) -> str:
+    return "" if order.only is None else "".join(CODES[status] for status in sorted(order.only)) or "-"
 
 
 def _answer(found: list[Any]) -> Answer:

@@ -38,6 +38,8 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
         return Answer(Operated.MISSING), 0
     status, unique_queued, limit_key, running_key, rate_key, next_id = row
     found = STATUSES[status]
+    if not order.allows(found):
+        return Answer(Operated.REFUSED, found), 0
     if order.action is Action.CANCEL:
         answer = _cancel(db, sql, order, found, now)
     elif order.action is Action.RETRY:

@@ -1,5 +1,5 @@
--- ARGV: id, action (c cancel, r retry, x delete) and what history tells of the operator, for each order. Answers verdict,
--- the status found and the holder of its key, for each.
+-- ARGV: id, action (c cancel, r retry, x delete), what history tells of the operator and the statuses it is meant for
+-- ('' all), for each order. Answers verdict, the status found and the holder of its key, for each.
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
     local from = job[STATUS]
@@ -85,10 +85,12 @@ end
 
 local ACTIONS = {c = cancel, r = retry, x = delete}
 local answers, asked = {}, false
-for at = 1, #ARGV, 3 do
+for at = 1, #ARGV, 4 do
   local id, job = ARGV[at], job_of(ARGV[at])
   if not job then
     answers[#answers + 1] = {'missing'}
+  elseif ARGV[at + 3] ~= '' and not ARGV[at + 3]:find(job[STATUS], 1, true) then
+    answers[#answers + 1] = {'refused', job[STATUS]}
   else
     local found = job[STATUS]
     local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2])
