@@ -11,12 +11,13 @@ from windlass.client.operating import operate
 from windlass.client.searching import filter_of, words_of
 from windlass.core.errors import SettingsError
 from windlass.core.keys import shown
-from windlass.stores.contract import COUNT_CAP, Action, Order
+from windlass.stores.contract import Action, Order
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Sequence
 
     from windlass.client.client import Client
+    from windlass.client.jobs import JobsRoom
     from windlass.client.searching import DeadSearch, Search
     from windlass.core.job import Job
     from windlass.core.status import Status
@@ -67,18 +68,18 @@ class Wish:
     progress: OnProgress | None
 
 
-async def operate_all(client: Client, search: Search, wish: Wish, *, everything: bool) -> Bulk:
+async def operate_all(client: Client, jobs: JobsRoom, search: Search, wish: Wish, *, everything: bool) -> Bulk:
     """Give the order to every job that matches when this begins, newest first, a batch at a time.
 
     Only the status that was searched for is meant: a job that has left it when its turn comes is left alone.
     """
     check_wanted(search, everything=everything)
-    bulk = await begun(client, search, wish.limit, dry_run=wish.dry_run)
+    bulk = await begun(jobs, search, wish.limit, dry_run=wish.dry_run)
     if wish.dry_run:
         return bulk
     status = filter_of(search).status
     only = None if status is None else frozenset({status})
-    async for batch in batches(client, search, wish.limit):
+    async for batch in batches(client, jobs, search, wish.limit):
         answers = await operate(client, orders(batch, wish.action, wish.actor, wish.reason, only))
         bulk = answered(bulk, answers)
         if wish.progress is not None:
@@ -93,16 +94,20 @@ def orders(
     return [Order(id=job.id, action=action, actor=actor, reason=reason, only=only) for job in batch]
 
 
-async def begun(client: Client, search: Search, limit: int | None, *, dry_run: bool = False) -> Bulk:
+async def begun(jobs: JobsRoom, search: Search, limit: int | None, *, dry_run: bool = False) -> Bulk:
     """How many match, before anything is done; no more than `limit` are meant."""
-    store = await client.ready()
-    cap = COUNT_CAP if limit is None else min(check_count(limit, "limit"), COUNT_CAP)
-    found = await store.views.count(filter_of(search), cap)
-    return Bulk(of=found.n, exact=found.exact or found.n == limit, dry_run=dry_run)
+    found = await jobs.count(**search)
+    if limit is not None and check_count(limit, "limit") <= found.n:
+        return Bulk(of=limit, dry_run=dry_run)
+    return Bulk(of=found.n, exact=found.exact, dry_run=dry_run)
 
 
 async def batches(
-    client: Client, search: Search, limit: int | None = None, fits: Callable[[Job], bool] | None = None
+    client: Client,
+    jobs: JobsRoom,
+    search: Search,
+    limit: int | None = None,
+    fits: Callable[[Job], bool] | None = None,
 ) -> AsyncGenerator[list[Job], None]:
     """Those that match and fit, at most `limit`, newest first, page by page: each job is met once.
 
@@ -110,10 +115,9 @@ async def batches(
     made the id is behind, the store's clock tells.
     """
     left = None if limit is None else check_count(limit, "limit")
-    store, wanted = await client.ready(), filter_of(search)
-    began, after = await store.now(), None
+    began, after = await (await client.ready()).now(), None
     while left != 0:
-        page = await store.views.find(wanted, PAGE, after)
+        page = await jobs.find(limit=PAGE, after=after, **search)
         if after is None:
             # A clock that is known by its answers may be a moment behind what it has stamped.
             began = max([began, *(job.created_at for job in page.jobs)])

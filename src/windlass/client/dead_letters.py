@@ -177,7 +177,7 @@ class DeadLettersRoom:
         plain, fits = _plain(search)
         run = _Replaying(self._client, rate, edit, actor)
         bulk = await self._begun(plain, fits, limit)
-        async with aclosing(batches(self._client, plain, limit, fits)) as found:
+        async with aclosing(batches(self._client, self._jobs, plain, limit, fits)) as found:
             async for batch in found:
                 run.matched += len(batch)
                 if not dry_run:
@@ -210,7 +210,7 @@ class DeadLettersRoom:
         check_wanted(search, DEAD_WORDS, everything=everything)
         plain, fits = _plain(search)
         matched, bulk = 0, await self._begun(plain, fits, limit)
-        async with aclosing(batches(self._client, plain, limit, fits)) as found:
+        async with aclosing(batches(self._client, self._jobs, plain, limit, fits)) as found:
             async for batch in found:
                 matched += len(batch)
                 if not dry_run:
@@ -230,7 +230,7 @@ class DeadLettersRoom:
         )
 
     async def _begun(self, plain: Search, fits: Callable[[Job], bool] | None, limit: int | None) -> Bulk:
-        bulk = await begun(self._client, plain, limit)
+        bulk = await begun(self._jobs, plain, limit)
         return bulk if fits is None else replace(bulk, exact=False)
 
     async def _dead(self, job_id: str, wanted: str) -> str:

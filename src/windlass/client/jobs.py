@@ -158,7 +158,7 @@ class JobsRoom:
         early, the steps before stay. `dry_run` only counts. Without any filter it needs `everything`.
         """
         wish = Wish(action=Action.CANCEL, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
-        return await operate_all(self._client, search, wish, everything=everything)
+        return await operate_all(self._client, self, search, wish, everything=everything)
 
     async def retry_all(
         self,
@@ -173,7 +173,7 @@ class JobsRoom:
     ) -> Bulk:
         """Queue every finished, scheduled or retrying job that matches, as `cancel_all` cancels them."""
         wish = Wish(action=Action.RETRY, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
-        return await operate_all(self._client, search, wish, everything=everything)
+        return await operate_all(self._client, self, search, wish, everything=everything)
 
     async def delete_all(
         self,
@@ -188,7 +188,7 @@ class JobsRoom:
     ) -> Bulk:
         """Delete every job that matches and is not processing, with its history, as `cancel_all` cancels them."""
         wish = Wish(action=Action.DELETE, actor=actor, reason=reason, dry_run=dry_run, limit=limit, progress=progress)
-        return await operate_all(self._client, search, wish, everything=everything)
+        return await operate_all(self._client, self, search, wish, everything=everything)
 
     async def replay(
         self, job_id: str, payload: Any = None, *, edit: Mapping[str, Any] | None = None, actor: str = "operator"
