@@ -11,14 +11,12 @@ key that scripts name is never written, so that neither node takes them for comp
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, wraps
-from importlib.resources import files
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 from redis import exceptions as rd
@@ -26,10 +24,10 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from windlass.core.blocked import Kind
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, ValueRefused, WindlassError
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
+from windlass.stores.redis.scripting import script
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Value: TypeAlias = str | bytes | int
@@ -74,30 +72,6 @@ def word_of(error: Exception) -> str:
     return inside[1] if inside else str(error).partition(" ")[0]
 
 
-_PARTS = {
-    "enqueue": ("inserting",),
-    "insert": ("inserting",),
-    "fire": ("inserting", "ticking", "once"),
-    "put": ("ticking",),
-    "halt": ("ticking",),
-    "due": ("ticking",),
-    "operate": ("once",),
-    "drop": ("ticking", "once"),
-    "keep": ("locking",),
-    "migrate": ("tokens",),
-    "claim": ("tokens",),
-    "acquire": ("tokens", "locking"),
-    "apply": ("settling",),
-    "rescue": ("settling",),
-}
-"""what scripts share beside common.lua"""
-
-
-_WORDS = ", ".join(f"{kind.value} = '{kind.prefix}'" for kind in Kind)
-_BY = f"local BY = {{{_WORDS}}}\n"
-"""what scripts begin with: the words for what blocks a job"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where the keys are."""
@@ -108,15 +82,6 @@ class Place:
     namespace: str = "windlass"
     timeout: float = 10.0
     """seconds an operation may take in all, waiting for a connection included"""
-
-
-@cache
-def script(name: str) -> tuple[str, str]:
-    """The text of a script and its digest."""
-    where = files("windlass.stores.redis") / "scripts"
-    parts = ("records", "common", *_PARTS.get(name, ()), name)
-    text = _BY + "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
-    return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 class Link:

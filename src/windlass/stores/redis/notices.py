@@ -90,9 +90,12 @@ class RedisNotices(Room):
             await asyncio.gather(watcher, return_exceptions=True)
 
     def _ring(self, notice: Notice) -> None:
+        here = asyncio.get_running_loop()
         for listener in tuple(self._listeners):
+            # The loop that listens needs no word through a socket, which it would read only after another turn.
+            soon = here.call_soon if listener[0] is here else listener[0].call_soon_threadsafe
             with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
-                listener[0].call_soon_threadsafe(self._wake, listener, notice)
+                soon(self._wake, listener, notice)
 
     def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]], notice: Notice) -> None:
         if listener in self._listeners:  # it may have left since

@@ -159,127 +159,132 @@ do
     end
   end
 
-  -- Where there are many, a worker of some queues reads their lines alone, a page at a time: where every job has a priority
-  -- of its own there are as many lines as jobs.
-  local PAGE = 100
+  -- Made only where it is needed: every function costs each claim that does not call it, too.
+  local function levels_of_many()
+    -- Where there are many, a worker of some queues reads their lines alone, a page at a time: where every job has a
+    -- priority of its own there are as many lines as jobs.
+    local PAGE = 100
 
-  local function own_line(own)
-    while true do
-      local member = own.page[own.at]
-      if not member then
-        if own.over then
-          return nil
-        end
-        own.page = redis.call('ZRANGE', P .. 'by:' .. own.queue, own.from, own.from + PAGE - 1)
-        own.over, own.from, own.at = #own.page < PAGE, own.from + PAGE, 1
-      else
-        local type_, priority = string.match(member, '^(.*)' .. SEP .. '(.*)$')
-        if types[type_] then
-          return type_, priority
-        end
-        own.at = own.at + 1
-      end
-    end
-  end
-
-  local function levels_of_queues()
-    local owns = {}
-    for queue in pairs(allowance) do
-      if may_give(queue) then
-        owns[#owns + 1] = {queue = queue, page = {}, at = 1, from = 0}
-      end
-    end
-    table.sort(owns, function(one, other) return one.queue < other.queue end)
-    return function()
-      local level
-      for _, own in ipairs(owns) do
-        local _, priority = own_line(own)
-        if priority and (not level or tonumber(priority) < tonumber(level.priority)) then
-          level = {priority = priority, known = {}}
-        end
-      end
-      for _, own in ipairs(level and owns or {}) do
-        local type_, priority = own_line(own)
-        while priority == level.priority do
-          add_line(level, own.queue, type_, priority)
-          own.at = own.at + 1
-          type_, priority = own_line(own)
-        end
-      end
-      return level
-    end
-  end
-
-  -- A worker of all queues finds them by its types. It looks at some queues of a priority, beginning anywhere, and at more of
-  -- them when these have nothing left.
-  local function first_priority(above)
-    local first
-    for type_ in pairs(types) do
-      local score = redis.call('ZRANGEBYSCORE', P .. 'of:' .. type_, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-      if score and (not first or tonumber(score) < tonumber(first)) then
-        first = score
-      end
-    end
-    return first
-  end
-
-  local function windows_at(priority)
-    local windows = {}
-    for type_ in pairs(types) do
-      local key = P .. 'of:' .. type_
-      local size = redis.call('ZCOUNT', key, priority, priority)
-      if size > 0 then
-        local base = redis.call('ZCOUNT', key, '-inf', '(' .. priority)
-        windows[#windows + 1] = {key = key, base = base, size = size, start = math.floor(size * draw / 16777216), seen = 0}
-      end
-    end
-    return windows
-  end
-
-  -- Round about, from where it began: queues that are looked at together take turns.
-  local function look_into(window, many, each)
-    local last = math.min(window.size, window.seen + many)
-    local looked = last - window.seen
-    while window.seen < last do
-      local from = (window.start + window.seen) % window.size
-      local count = math.min(last - window.seen, window.size - from)
-      for _, member in ipairs(redis.call('ZRANGE', window.key, window.base + from, window.base + from + count - 1)) do
-        each(string.match(member, '^(.*)' .. SEP))
-      end
-      window.seen = window.seen + count
-    end
-    return looked
-  end
-
-  local function levels_of_types()
-    local above, priority, windows, seen = '-inf', nil, {}, {}
-    return function()
+    local function own_line(own)
       while true do
-        local level, looked = {known = {}}, 0
-        for _, window in ipairs(windows) do
-          looked = looked + look_into(window, math.max(n, 20), function(queue)
-            if not seen[queue] and may_give(queue) then
-              for _, member in ipairs(redis.call('ZRANGEBYSCORE', P .. 'by:' .. queue, priority, priority)) do
-                local type_, text = string.match(member, '^(.*)' .. SEP .. '(.*)$')
-                if types[type_] then
-                  add_line(level, queue, type_, text)
-                end
-              end
-            end
-            seen[queue] = true
-          end)
-        end
-        if #level > 0 then
-          return level
-        elseif looked == 0 then
-          priority = first_priority(above)
-          if not priority then
+        local member = own.page[own.at]
+        if not member then
+          if own.over then
             return nil
           end
-          above, windows, seen = '(' .. priority, windows_at(priority), {}
+          own.page = redis.call('ZRANGE', P .. 'by:' .. own.queue, own.from, own.from + PAGE - 1)
+          own.over, own.from, own.at = #own.page < PAGE, own.from + PAGE, 1
+        else
+          local type_, priority = string.match(member, '^(.*)' .. SEP .. '(.*)$')
+          if types[type_] then
+            return type_, priority
+          end
+          own.at = own.at + 1
         end
       end
     end
+
+    local function levels_of_queues()
+      local owns = {}
+      for queue in pairs(allowance) do
+        if may_give(queue) then
+          owns[#owns + 1] = {queue = queue, page = {}, at = 1, from = 0}
+        end
+      end
+      table.sort(owns, function(one, other) return one.queue < other.queue end)
+      return function()
+        local level
+        for _, own in ipairs(owns) do
+          local _, priority = own_line(own)
+          if priority and (not level or tonumber(priority) < tonumber(level.priority)) then
+            level = {priority = priority, known = {}}
+          end
+        end
+        for _, own in ipairs(level and owns or {}) do
+          local type_, priority = own_line(own)
+          while priority == level.priority do
+            add_line(level, own.queue, type_, priority)
+            own.at = own.at + 1
+            type_, priority = own_line(own)
+          end
+        end
+        return level
+      end
+    end
+
+    -- A worker of all queues finds them by its types. It looks at some queues of a priority, beginning anywhere, and at
+    -- more of them when these have nothing left.
+    local function first_priority(above)
+      local first
+      for type_ in pairs(types) do
+        local score = redis.call('ZRANGEBYSCORE', P .. 'of:' .. type_, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+        if score and (not first or tonumber(score) < tonumber(first)) then
+          first = score
+        end
+      end
+      return first
+    end
+
+    local function windows_at(priority)
+      local windows = {}
+      for type_ in pairs(types) do
+        local key = P .. 'of:' .. type_
+        local size = redis.call('ZCOUNT', key, priority, priority)
+        if size > 0 then
+          local base = redis.call('ZCOUNT', key, '-inf', '(' .. priority)
+          windows[#windows + 1] = {key = key, base = base, size = size, start = math.floor(size * draw / 16777216), seen = 0}
+        end
+      end
+      return windows
+    end
+
+    -- Round about, from where it began: queues that are looked at together take turns.
+    local function look_into(window, many, each)
+      local last = math.min(window.size, window.seen + many)
+      local looked = last - window.seen
+      while window.seen < last do
+        local from = (window.start + window.seen) % window.size
+        local count = math.min(last - window.seen, window.size - from)
+        for _, member in ipairs(redis.call('ZRANGE', window.key, window.base + from, window.base + from + count - 1)) do
+          each(string.match(member, '^(.*)' .. SEP))
+        end
+        window.seen = window.seen + count
+      end
+      return looked
+    end
+
+    local function levels_of_types()
+      local above, priority, windows, seen = '-inf', nil, {}, {}
+      return function()
+        while true do
+          local level, looked = {known = {}}, 0
+          for _, window in ipairs(windows) do
+            looked = looked + look_into(window, math.max(n, 20), function(queue)
+              if not seen[queue] and may_give(queue) then
+                for _, member in ipairs(redis.call('ZRANGEBYSCORE', P .. 'by:' .. queue, priority, priority)) do
+                  local type_, text = string.match(member, '^(.*)' .. SEP .. '(.*)$')
+                  if types[type_] then
+                    add_line(level, queue, type_, text)
+                  end
+                end
+              end
+              seen[queue] = true
+            end)
+          end
+          if #level > 0 then
+            return level
+          elseif looked == 0 then
+            priority = first_priority(above)
+            if not priority then
+              return nil
+            end
+            above, windows, seen = '(' .. priority, windows_at(priority), {}
+          end
+        end
+      end
+    end
+
+    return asked < 0 and levels_of_types() or levels_of_queues()
   end
 
   local FEW = 200
@@ -287,7 +292,7 @@ do
     if redis.call('ZCARD', P .. 'lines') <= FEW or not redis.call('HGET', P .. 'meta', 'indexed') then
       return levels_of_few(redis.call('ZRANGE', P .. 'lines', 0, -1))
     end
-    return asked < 0 and levels_of_types() or levels_of_queues()
+    return levels_of_many()
   end
 end
 
@@ -510,15 +515,19 @@ for _, line in ipairs(walked) do
 end
 move_all(claims)
 flush()
+local keys_changed = false
 for _, id in ipairs(taken) do
   local job = jobs[id]
   if job[KEY] ~= job[KEY_RUNNING] then
     let_go(id, job)
     hold(id, job, job[KEY_RUNNING])
     touch(id, job)
+    keys_changed = true
   end
 end
-flush()
+if keys_changed then
+  flush()
+end
 book_rates()
 if #taken > 0 then
   remember_taken(mark, taken, 1, #taken)

@@ -432,6 +432,10 @@ local function forget_line(line)
   redis.call('ZREM', P .. 'of:' .. type_, queue .. SEP .. priority)
 end
 
+local function emptied(list)
+  return next(list) == nil and list or {}
+end
+
 -- Writes what was gathered.
 local function flush()
   for key, n in pairs(fronts) do
@@ -498,8 +502,9 @@ local function flush()
   for of, first in pairs(leasing) do
     redis.call('ZADD', P .. 'leased', 'LT', first, of)
   end
-  removals, additions, changed, tallies, lines, queues_behind, fronts, leasing = {}, {}, {}, {}, {}, {}, {}, {}
-  beside, endings = {}, {}
+  removals, additions, tallies, changed = emptied(removals), emptied(additions), emptied(tallies), emptied(changed)
+  lines, queues_behind, fronts, leasing = emptied(lines), emptied(queues_behind), emptied(fronts), emptied(leasing)
+  beside, endings = emptied(beside), emptied(endings)
 end
 
 -- Lets all that follows be written although memory is full: Redis refuses only a script's first write.

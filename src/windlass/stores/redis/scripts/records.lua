@@ -7,7 +7,7 @@ local MOST = 1000
 local MOST_LINES = 100
 local RECORD = P .. 'j:'
 
--- What blocks a job is one of the words of BY and a key; connection.py has the words written before each script.
+-- What blocks a job is one of the words of BY and a key; scripting.py puts the words in place of BY.limit and the like.
 local function is_by(word, by)
   return string.sub(by, 1, #word) == word
 end
