@@ -11,8 +11,11 @@ from windlass.core.context import Ctx
 from windlass.core.errors import PayloadInvalid
 from windlass.core.job import Job
 from windlass.core.status import Status
+from windlass.core.upgrading import make_upgrade
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from windlass.client.client import Client
     from windlass.client.handle import Handle
     from windlass.core.draft import Draft, Options
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 _OPTIONS = frozenset({*OPTION_WORDS, *ALIASES, "tx"})
 
 
@@ -60,6 +64,20 @@ class JobFunction(Generic[P, R]):
         """The same handler with other options for what is enqueued next; `tx` joins the caller's transaction."""
         options = lay_over(self.options, asked)
         return JobFunction(self._client, self.declaration, options, tx if tx is not None else self._tx)
+
+    def upgrade(self, *, from_: type[D] | Any) -> Callable[[Callable[[D], Any]], Callable[[D], Any]]:
+        """Declare a function that makes the arguments of this handler, by name, of a payload of an older form.
+
+        `from_` is the type of that form: a TypedDict, a dataclass or a model of the whole payload. It is called when a
+        job that waited does not fit any more, in the worker; what is stored stays as it is. What a class handler's
+        upgrade returns is its data.
+        """
+
+        def declare(function: Callable[[D], Any]) -> Callable[[D], Any]:
+            self.declaration.upgrades.append(make_upgrade(self.name, from_, function))
+            return function
+
+        return declare
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """The job these arguments make, checked but not enqueued."""

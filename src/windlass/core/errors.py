@@ -6,6 +6,7 @@ WindlassError
 │   ├── HandlerNotFound          nothing of that name is registered here
 │   ├── HandlerExists            two handlers claim one name
 │   └── PayloadInvalid           arguments or a result do not fit: wrong type, too large, not storable
+│       └── PayloadUnfit         a waiting job's payload does not fit the handler that is here
 ├── JobError
 │   ├── JobNotFound
 │   ├── DuplicateJob             .existing: the id of the job already there
@@ -70,6 +71,10 @@ class HandlerExists(HandlerError):
 
 class PayloadInvalid(HandlerError):
     """Arguments or a result do not fit the handler's types, or cannot be stored."""
+
+
+class PayloadUnfit(PayloadInvalid):
+    """The payload of a waiting job does not fit the handler that is here; it may fit that of another version."""
 
 
 class JobError(WindlassError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import (
     TYPE_CHECKING,
@@ -28,6 +28,7 @@ from windlass.core.errors import HandlerError
 from windlass.core.keys import check_name, shown, template
 from windlass.core.payload import Codec
 from windlass.core.unique import idempotency_key
+from windlass.core.upgrading import Upgrade, read
 from windlass.core.values import plain
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ class Declaration:
     source: str
     handler: Handler[Any, Any] | None = None
     """the instance, where it is a class handler's"""
+    upgrades: list[Upgrade] = field(default_factory=list["Upgrade"])
+    """from older forms of its payload"""
+
+    def arguments(self, payload_json: str) -> dict[str, Any]:
+        """The typed arguments of a waiting job, upgraded if its payload is older; PayloadUnfit if it cannot be read."""
+        return read(self.codec, self.upgrades, payload_json)
 
     def described(self, version: str | None = None) -> Declared:
         """What it declares, for those who do not have its code: with schemas and fingerprint. Made at each call."""

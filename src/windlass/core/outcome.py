@@ -49,6 +49,16 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfit:
+    """The handler here cannot read the payload, so it never began; the attempt is given back.
+
+    The job is put aside, and not failed: a worker of another version may read it, or its handler may learn to.
+    """
+
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
 class Crashed:
     """The job's own process died under it, which its worker saw; the attempt is given back, the crash counted."""
 
@@ -66,4 +76,4 @@ class Lost:
     confirmed: bool
 
 
-Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Crashed | Lost
+Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Unfit | Crashed | Lost

@@ -13,7 +13,7 @@ class Status(StrEnum):
     QUEUED = "queued"
     """waits for a worker"""
     BLOCKED = "blocked"
-    """waits for a limit slot, for the holder of its running key, for its rate or for other jobs"""
+    """waits for a limit slot, its running key, its rate, other jobs, or a worker that can read its payload"""
     PROCESSING = "processing"
     """leased by a worker"""
     RETRYING = "retrying"
@@ -40,7 +40,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     Status.RETRYING: frozenset({Status.QUEUED, Status.CANCELLED}),
     Status.QUEUED: frozenset({Status.PROCESSING, Status.BLOCKED, Status.CANCELLED}),
     Status.BLOCKED: frozenset({Status.QUEUED, Status.CANCELLED}),
-    Status.PROCESSING: frozenset(Status) - {Status.BLOCKED},
+    Status.PROCESSING: frozenset(Status),
     Status.SUCCEEDED: frozenset({Status.QUEUED}),
     Status.FAILED: frozenset({Status.QUEUED}),
     Status.CANCELLED: frozenset({Status.QUEUED}),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.job import Error, storable
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.retry import DEFAULT_POLICY, Retry
 from windlass.core.status import Status
 
@@ -38,6 +39,8 @@ class Transition(NamedTuple):
     result_json: str | None = None
     error: Error | None = None
     note: str | None = None
+    blocked_by: str | None = None
+    """what a job that becomes blocked waits for, as `BlockedBy.text` writes it"""
 
 
 def decide(job: Job, outcome: Outcome, policy: Retry = DEFAULT_POLICY, spread: float = 0.0) -> Transition:
@@ -53,6 +56,8 @@ def decide(job: Job, outcome: Outcome, policy: Retry = DEFAULT_POLICY, spread: f
             return _move(job, Status.CANCELLED, Happened.CANCELLED, note=reason)
         case Released(reason):
             return _move(job, Status.QUEUED, Happened.RELEASED, give_back=True, note=reason)
+        case Unfit(error):
+            return _unfit(job, error)
         case Crashed(detail):
             return _crashed(job, Happened.CRASHED, detail, policy, spread)
         case Lost(confirmed):
@@ -65,8 +70,14 @@ def honour_cancel(transition: Transition) -> Transition:
     if transition.to.finished:
         return transition
     return transition._replace(
-        to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request"
+        to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request", blocked_by=None
     )
+
+
+def _unfit(job: Job, error: Error) -> Transition:
+    line = BlockedBy(Kind.PAYLOAD, job.type).text
+    note = f"{line}: {error.message}"
+    return _move(job, Status.BLOCKED, Happened.BLOCKED, give_back=True, error=error, note=note, blocked_by=line)
 
 
 def _failed(job: Job, outcome: Failed, policy: Retry, spread: float) -> Transition:
@@ -169,6 +180,7 @@ def _move(
     crashed: bool = False,
     give_back: bool = False,
     note: str | None = None,
+    blocked_by: str | None = None,
 ) -> Transition:
     return Transition(
         id=job.id,
@@ -181,4 +193,5 @@ def _move(
         crashed=crashed,
         give_back=give_back,
         note=None if note is None else storable(note),
+        blocked_by=blocked_by,
     )

@@ -7,9 +7,9 @@ import traceback
 from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.context import Ctx, enter
-from windlass.core.errors import PayloadInvalid
+from windlass.core.errors import PayloadInvalid, PayloadUnfit
 from windlass.core.job import Error
-from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded
+from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.retry import Retry
 from windlass.core.signals import Cancel, Reject, Signal, Snooze
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windlass.core.handler import Declaration
-    from windlass.core.job import Progress
+    from windlass.core.job import Job, Progress
     from windlass.worker.completing import Completion
     from windlass.worker.slots import Running
 
@@ -69,6 +69,8 @@ def classify(running: Running, error: BaseException) -> Outcome:
             return error.outcome
         case ProcessDied():
             return _stopped(running, error) if running.reason else Crashed(str(error))
+        case PayloadUnfit():
+            return unreadable(running.job, error)
         case PayloadInvalid():
             # Trying again would give the same: the payload or the result does not fit.
             return Failed(described(error), again=False)
@@ -82,6 +84,14 @@ def classify(running: Running, error: BaseException) -> Outcome:
             return _stopped(running, error)
         case _:
             return outcome_of(running.declaration, error)
+
+
+def unreadable(job: Job, error: PayloadUnfit) -> Outcome:
+    """What becomes of a job whose payload does not fit the handler here.
+
+    One that takes results of other jobs fails: what they made of its payload is no form of another version.
+    """
+    return Unfit(described(error)) if job.takes is None else Failed(described(error), again=False)
 
 
 def outcome_of(declaration: Declaration, error: BaseException) -> Outcome:

@@ -90,6 +90,13 @@ class Views(Protocol):
         """The jobs of these ids, in order."""
         ...
 
+    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
+        """The first `n` jobs of each of these lines, those that have stood longest first.
+
+        A line is what jobs are blocked by, as `BlockedBy.text` writes it. The work does not grow with other lines.
+        """
+        ...
+
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
         """Jobs that match, newest first, after the cursor. Cost does not grow with the page's place."""
         ...

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pymongo.errors import DuplicateKeyError
 
-from windlass.core.blocked import lines
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
@@ -34,6 +34,7 @@ _FIELDS = dict.fromkeys(
         "rate_key",
         "fair_key",
         "next_id",
+        "blocked_by",
     ),
     1,
 )
@@ -119,13 +120,13 @@ _AFRESH = dict.fromkeys(
 async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
     found = STATUSES[doc["status"]]
     told = line(now, Happened.RETRIED, Status.QUEUED, by=order.actor, note=order.reason)
-    timed = found in (Status.SCHEDULED, Status.RETRYING)
-    if not timed and not found.finished:
+    waits = found in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(doc.get("blocked_by"))
+    if not waits and not found.finished:
         return Answer(Operated.REFUSED, found)
-    values: Doc = {"run_at": now, "queued_at": now}
+    values: Doc = {"run_at": now, "queued_at": now, "blocked_by": None}
     if await without_part(link, [doc]):
         values["fair_key"] = ""
-    if not timed:
+    if not waits:
         key = doc.get("unique_queued")
         values |= {**_AFRESH, "attempts": 0, "crashes": 0, "charged": None, "unique_key": key}
     try:

@@ -325,7 +325,7 @@ def _alike(pairs: Iterable[Pair]) -> list[list[Pair]]:
     groups: dict[Any, list[Pair]] = defaultdict(list)
     for one, doc in pairs:
         key = (one.to, one.happened, one.note, one.error, one.give_back, one.crashed, one.delay, one.token)
-        groups[*key, doc["moves"], "next_id" in doc].append((one, doc))
+        groups[*key, one.blocked_by, doc["moves"], "next_id" in doc].append((one, doc))
     return [some for group in groups.values() for some in _within_reach(group)]
 
 
@@ -384,7 +384,11 @@ def _finish(pairs: list[Pair], now: datetime) -> tuple[Doc, Doc]:
 
 
 def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
-    values: Doc = {"worker_id": None, "queued_at": now if one.to is Status.QUEUED else None}
+    values: Doc = {"worker_id": None}
+    if one.to is Status.BLOCKED:
+        values["blocked_by"] = one.blocked_by
+    else:
+        values["queued_at"] = now if one.to is Status.QUEUED else None
     if one.delay is not None:
         values["run_at"] = now + whole(one.delay)
     error = error_json(one.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
@@ -41,6 +42,17 @@ class MongoViews(Room):
         docs = await self.link.jobs.find({"_id": {"$in": list(set(ids))}}, NO_HISTORY).to_list()
         found = {doc["_id"]: job_of(doc) for doc in docs}
         return [found.get(job_id) for job_id in ids]
+
+    @guarded
+    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
+        """The first of each line."""
+
+        async def first(line: str) -> list[Doc]:
+            standing = self.link.jobs.find({"blocked_by": line}, NO_HISTORY).hint("blocked")
+            return await standing.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
+
+        docs = await asyncio.gather(*map(first, lines))
+        return [job_of(doc) for some in docs for doc in some]
 
     @guarded
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:

@@ -107,7 +107,7 @@ async def _cancel(ask: Ask, order: Order, job: _Found) -> Answer:
     if found in WAITING:
         line = line_end(Happened.CANCELLED, Status.CANCELLED, order.actor, note=order.reason)
         await ask(CANCEL, order.id, line)
-        job.status = Status.CANCELLED
+        job.status, job.blocked_by = Status.CANCELLED, None
         return Answer(Operated.DONE, found)
     if found is Status.PROCESSING:
         line = line_end(Happened.CANCEL_REQUESTED, found, order.actor, note=order.reason)
@@ -128,8 +128,8 @@ FROM clock AS c WHERE j.id = $1::text
 """  # noqa: S608  # made of constants
 HURRY = f"""
 WITH {CLOCK}
-UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, {marked()},
-    {append("$2::text")}
+UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, blocked_by = NULL,
+    {marked()}, {append("$2::text")}
 FROM clock AS c WHERE j.id = $1::text
 """  # noqa: S608  # made of constants
 
@@ -137,7 +137,7 @@ FROM clock AS c WHERE j.id = $1::text
 async def _retry(ask: Ask, order: Order, job: _Found) -> Answer:
     found = job.status
     line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
-    if found in (Status.SCHEDULED, Status.RETRYING):
+    if found in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(job.blocked_by):
         await ask(HURRY, order.id, line)
     elif not found.finished:
         return Answer(Operated.REFUSED, found)
@@ -146,7 +146,7 @@ async def _retry(ask: Ask, order: Order, job: _Found) -> Answer:
         if held:
             return Answer(Operated.DUPLICATE, found, held[0][0])
         await ask(RESTART, order.id, line)
-    job.status = Status.QUEUED
+    job.status, job.blocked_by = Status.QUEUED, None
     return Answer(Operated.DONE, found)
 
 

@@ -180,7 +180,9 @@ WITH {CLOCK}, {BRIEF.format(n="$12::text")}, ended AS (
         finished_at = CASE WHEN {_FINISHED} THEN {AT} END,
         run_at = CASE WHEN {_FINISHED} OR told.delay_ms IS NULL THEN j.run_at
             ELSE {AT} + told.delay_ms * interval '1 millisecond' END,
-        queued_at = CASE WHEN {_FINISHED} THEN j.queued_at WHEN told.status = 'queued' THEN {AT} END,
+        queued_at = CASE WHEN {_FINISHED} OR told.status = 'blocked' THEN j.queued_at
+            WHEN told.status = 'queued' THEN {AT} END,
+        blocked_by = CASE WHEN NOT {_FINISHED} THEN told.blocked_by END,
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL,
         attempts = j.attempts - told.give_back::int, crashes = j.crashes + told.crashed::int,
         lease_token = CASE WHEN $10::int = 1 THEN {NEXT_TOKEN} ELSE j.lease_token END,
@@ -196,8 +198,8 @@ WITH {CLOCK}, {BRIEF.format(n="$12::text")}, ended AS (
 }
     FROM clock AS c, brief, unnest(
         $1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
-        $9::text[], $11::text[]
-    ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead)
+        $9::text[], $11::text[], $13::text[]
+    ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead, blocked_by)
     WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
     RETURNING {RETURNED}
 ), tallied AS ({TALLY})
@@ -358,6 +360,7 @@ def written(
         int(forced),
         [None if one.to.finished else _line(honour_cancel(one)) for one in told],
         wait,
+        [one.blocked_by for one in told],
     )
     return END, values, len(told)
 

@@ -82,8 +82,8 @@ async def settle(link: Link, script: str, transitions: Sequence[Transition]) -> 
     """Have a script write transitions, those that end alike together; returns one letter for each, in order."""
     alike: dict[object, tuple[list[int], list[str]]] = {}
     for at, one in enumerate(transitions):
-        id_, token, to, happened, delay, give_back, crashed, result, error, note = one
-        group = alike.get(common := (token, to, happened, delay, give_back, crashed, error, note))
+        id_, token, to, happened, delay, give_back, crashed, result, error, note, blocked_by = one
+        group = alike.get(common := (token, to, happened, delay, give_back, crashed, error, note, blocked_by))
         if group is None:
             group = alike[common] = ([], [])
         group[0].append(at)
@@ -109,4 +109,5 @@ def _common(one: Transition) -> tuple[str, ...]:
         "1" if one.crashed else "0",
         error_json(one.error),
         told(note=one.note),
+        one.blocked_by or "",
     )

@@ -68,6 +68,17 @@ class RedisViews(Room):
         return jobs
 
     @guarded
+    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
+        """The first of each line."""
+        ids = [
+            id_.decode()
+            for line in lines
+            for id_ in await self.link.command("ZRANGE", self.link.key(f"b:{line}"), 0, n - 1)
+        ]
+        # What has moved on since is not of the line any more.
+        return [job for job in await self.get(ids) if job is not None and job.blocked_by in lines] if ids else []
+
+    @guarded
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
         """Newest first, after the cursor."""
         if limit < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from windlass.core.blocked import lines
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
 
-FOUND = "SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id FROM windlass_jobs WHERE id = ?"
+FOUND = """
+SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id, blocked_by FROM windlass_jobs WHERE id = ?
+"""
 
 
 class Carried(NamedTuple):
@@ -36,14 +38,15 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
     row = db.execute(sql(FOUND), (order.id,)).fetchone()
     if row is None:
         return Answer(Operated.MISSING), 0
-    status, unique_queued, limit_key, running_key, rate_key, next_id = row
+    status, unique_queued, limit_key, running_key, rate_key, next_id, blocked_by = row
     found = STATUSES[status]
     if not order.allows(found):
         return Answer(Operated.REFUSED, found), 0
     if order.action is Action.CANCEL:
         answer = _cancel(db, sql, order, found, now)
     elif order.action is Action.RETRY:
-        answer = _retry(db, sql, order, found, unique_queued, now)
+        parked = Kind.PAYLOAD.blocks(blocked_by)
+        answer = _retry(db, sql, order, found, unique_queued, now, parked=parked)
     else:
         answer = _delete(db, sql, order, found)
     if answer.verdict is not Operated.DONE:
@@ -93,17 +96,23 @@ WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 HURRY = f"""
 UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, floor = {FLOOR_OF},
-    moves = moves + 1,
-    history = {APPEND}
+    blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 
 def _retry(
-    db: sqlite3.Connection, sql: Callable[[str], str], order: Order, found: Status, key: str | None, now: int
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    order: Order,
+    found: Status,
+    key: str | None,
+    now: int,
+    *,
+    parked: bool,
 ) -> Answer:
     line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
-    if found in (Status.SCHEDULED, Status.RETRYING):
+    if found in (Status.SCHEDULED, Status.RETRYING) or parked:
         db.execute(sql(HURRY), (now, now, now, now, now, line, order.id))
         return Answer(Operated.DONE, found)
     if not found.finished:

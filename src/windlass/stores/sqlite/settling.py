@@ -86,7 +86,8 @@ UPDATE windlass_jobs SET status = ?, result = ?, error = ?, finished_at = ?, upd
 WHERE id = ? AND status = 'processing' AND lease_token = ?
 """  # noqa: S608  # APPEND is a constant
 REQUEUE = f"""
-UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at), queued_at = ?, error = coalesce(?, error),
+UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at),
+    queued_at = coalesce(?, CASE WHEN ? THEN queued_at END), blocked_by = ?, error = coalesce(?, error),
     updated_at = ?, duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?,
     lease_token = lease_token + ?, charged = CASE WHEN ? THEN lease_token ELSE charged END, lease_expires_at = NULL,
     worker_id = NULL, floor = {FLOOR_AS_BEFORE}, moves = moves + 1,
@@ -193,8 +194,9 @@ def _minute(now: int) -> int:
 def news_of(transitions: Iterable[Transition], freed: int) -> News:
     """What others hear of these."""
     again = [one for one in transitions if not one.to.finished]
-    waiting = sum(one.to is not Status.QUEUED for one in again)
-    return News(len(again) - waiting + freed, due=waiting, changed=1)
+    queued = sum(one.to is Status.QUEUED for one in again)
+    due = sum(one.to is not Status.BLOCKED for one in again) - queued
+    return News(queued + freed, due=due, changed=1)
 
 
 def write(
@@ -246,6 +248,8 @@ def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  #
         one.to.value,
         None if one.delay is None else now + as_duration_ms(one.delay),
         now if one.to is Status.QUEUED else None,
+        one.to is Status.BLOCKED,
+        one.blocked_by,
         one.error.text() if one.error else None,
         now,
         now,

@@ -61,7 +61,7 @@ SELECT by, CASE
         SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = {_key(Kind.LIMIT)}
     ) < (
         SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    ) END
+    ) ELSE false END
 FROM lines WHERE by IS NOT NULL
 """  # noqa: S608  # made of constants
 _AT_ONCE = 100  # how many lines one sweep looks at; the next goes on behind them

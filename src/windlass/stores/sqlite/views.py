@@ -47,6 +47,14 @@ class SqliteViews:
         found = {row[0]: job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
+    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
+        """The first of each line."""
+        statement = self._sql(FIRST_OF_LINE)
+        rows = await self._engine.read(
+            lambda db, _: [row for line in lines for row in db.execute(statement, (line, n)).fetchall()]
+        )
+        return [job_of(row) for row in rows]
+
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
         """Newest first, after the cursor."""
         if limit < 1:
@@ -93,6 +101,9 @@ class SqliteViews:
         return [StatusCount(queue, status, Count(n, exact)) for queue, n in rows]
 
 
+FIRST_OF_LINE = f"""
+SELECT {COLUMNS} FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?
+"""  # noqa: S608  # COLUMNS is a constant
 MINUTES = """
 SELECT minute, queue, type, status, bucket, n, duration_ms, wait_ms FROM windlass_minutes
 WHERE minute >= ? ORDER BY minute

@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from windlass.client.calls import JobFunction
 from windlass.core import outcome as outcomes
 from windlass.core.context import Ctx, enter
-from windlass.core.errors import HandlerError, PayloadInvalid
+from windlass.core.errors import HandlerError, PayloadInvalid, PayloadUnfit
 from windlass.core.job import Job
-from windlass.worker.execution import described, outcome_of
+from windlass.worker.execution import described, outcome_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,12 +173,14 @@ def _run(
     if not orders.get()["go"]:
         return None
     try:
-        arguments = declaration.codec.decode(job.payload_json)
+        arguments = declaration.arguments(job.payload_json)
         positional = (ctx,) if declaration.wants_ctx else ()
         result = declaration.call(*positional, **arguments)
         if inspect.isawaitable(result):
             result = asyncio.run(_awaited(result))
         return {"result": declaration.codec.encode_result(result)}
+    except PayloadUnfit as error:
+        return _told(unreadable(job, error))
     except PayloadInvalid as error:
         return _told(outcomes.Failed(described(error), again=False))
     except BaseException as error:  # noqa: BLE001  # the handler is the user's code and may raise anything

@@ -16,7 +16,7 @@ class CoroutineRunner:
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run to the end; a stop arrives in the handler as CancelledError."""
         declaration, job = running.declaration, ctx.job
-        arguments = declaration.codec.decode(job.payload_json)
+        arguments = declaration.arguments(job.payload_json)
         task = asyncio.current_task()
         running.stopper = None if task is None else lambda _: task.cancel()
         if running.reason is not None:  # stopped before it began

@@ -69,7 +69,7 @@ class ThreadRunner:
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run to the end, or until a stop that does not wait for the thread."""
         declaration, job = running.declaration, ctx.job
-        arguments = declaration.codec.decode(job.payload_json)
+        arguments = declaration.arguments(job.payload_json)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         ended: asyncio.Future[None] = loop.create_future()

@@ -38,7 +38,7 @@ end
 
 local function retry(id, job, rest)
   local status = job[STATUS]
-  local hurried = status == 's' or status == 'r'
+  local hurried = status == 's' or status == 'r' or status == 'b' and is_by(BY.payload, job[BLOCKED_BY])
   if not hurried and not ENDED[status] then
     return 'refused'
   end
@@ -52,7 +52,7 @@ local function retry(id, job, rest)
   if not hurried then
     restart(id, job)
   end
-  job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW, NOW
+  job[RUN_AT], job[QUEUED_AT], job[UPDATED_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
   enter(id, job, 'q', status)
   tell(id, job, 't', '', rest)
   flush()

@@ -1,7 +1,7 @@
 -- Shared by apply.lua and rescue.lua: transitions are written where their token still is the job's.
 --
 -- ARGV holds pairs: what transitions have in common, as fields (token, status, event, delay, whether the attempt is given
--- back, whether it crashed, error, note), and then id and result of each of them, every one ended by a NUL.
+-- back, whether it crashed, error, note, what blocks it), and then id and result of each of them, every one ended by a NUL.
 local function read_transitions()
   local found = {}
   for at = 1, #ARGV, 2 do
@@ -13,7 +13,7 @@ local function read_transitions()
     load(ids)
     found[#found + 1] = {
       token = common[1], to = common[2], what = common[3], delay = common[4], give_back = tonumber(common[5]),
-      crashed = tonumber(common[6]), error = common[7], rest = common[8], ids = ids, results = results, turned = {},
+      crashed = tonumber(common[6]), error = common[7], rest = common[8], blocked_by = common[9], ids = ids, results = results, turned = {},
     }
   end
   return found
@@ -73,6 +73,7 @@ local function ended(alike, forced)
       job[ERROR], job[FINISHED_AT] = alike.error, NOW
     else
       job[WORKER] = ''
+      job[BLOCKED_BY] = to == 'b' and alike.blocked_by or ''
       if alike.error ~= '' then job[ERROR] = alike.error end
     end
     return to, entry_of(what, to, token, rest)
@@ -98,7 +99,7 @@ local function settle(alike, id, job, result, forced)
     job[RESULT] = result
   else
     if alike.delay ~= '' then job[RUN_AT] = digits[now + tonumber(alike.delay)] end
-    job[QUEUED_AT] = to == 'q' and NOW or ''
+    if to ~= 'b' then job[QUEUED_AT] = to == 'q' and NOW or '' end
   end
   return to
 end

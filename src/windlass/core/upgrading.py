@@ -1,0 +1,62 @@
+"""Upgrades: functions that make of an older payload one that the handler can read, when a waiting job is run."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windlass.core import values
+from windlass.core.errors import HandlerError, PayloadInvalid, PayloadUnfit
+from windlass.core.payload import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_OLD = "old"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """One older form of a payload, and what makes the next one of it."""
+
+    codec: Codec
+    call: Callable[[Any], Any]
+    named: str
+
+    def of(self, payload_json: str) -> str | None:
+        """The payload that it makes of this one, or None where this one is of another form."""
+        try:
+            old = self.codec.decode(payload_json)[_OLD]
+        except PayloadInvalid:
+            return None
+        try:
+            return self.codec.encode_result(self.call(old))
+        except Exception as error:  # the user's own function may raise anything
+            raise PayloadUnfit(f"{self.named} raised {type(error).__name__}: {values.reason(error)}") from error
+
+
+def make_upgrade(handler: str, from_: Any, function: Callable[[Any], Any]) -> Upgrade:
+    """Declare a function as an upgrade from payloads of the type `from_`."""
+    if inspect.iscoroutinefunction(function):
+        raise HandlerError(f"the upgrade of {handler} is an async def: write a plain function, it only converts values")
+    form = getattr(from_, "__name__", str(from_))
+    parameter = inspect.Parameter(_OLD, inspect.Parameter.POSITIONAL_ONLY)
+    codec = Codec(f"{handler} from {form}", {_OLD: parameter}, {_OLD: from_, "return": Any}, whole=True)
+    return Upgrade(codec, function, f"the upgrade of {handler} from {form}")
+
+
+def read(codec: Codec, upgrades: Sequence[Upgrade], payload_json: str) -> dict[str, Any]:
+    """The typed arguments of a stored payload, upgraded as often as needed; PayloadUnfit where nothing fits it.
+
+    An upgrade may make an older form that another one takes on. Each is used once at most.
+    """
+    try:
+        return codec.decode(payload_json)
+    except PayloadInvalid as error:
+        misfit = error
+    for upgrade in upgrades:
+        newer = upgrade.of(payload_json)
+        if newer is not None:
+            return read(codec, [other for other in upgrades if other is not upgrade], newer)
+    raise PayloadUnfit(str(misfit)) from None
