@@ -205,3 +205,12 @@ async def test_the_first_of_each_line_are_listed(store: Store) -> None:
     asked = await store.views.blocked([lines[2], lines[0], "payload:none"], 2)
     assert [job.id for job in asked] == [*made["c"][:2], *made["a"][:2]]
     assert await store.views.blocked([], 2) == []
+
+
+async def test_a_line_is_walked_from_job_to_job(store: Store) -> None:
+    made = [(await parked(store)).id for _ in range(5)]
+    walked, after = list[str](), None
+    while page := await store.views.blocked([LINE], 2, after):
+        walked += [job.id for job in page]
+        after = page[-1]
+    assert walked == made

@@ -23,6 +23,7 @@ DRAWN = {
     ("processing", "cancelled"),
     ("processing", "scheduled"),
     ("processing", "queued"),
+    ("processing", "blocked"),
     ("succeeded", "queued"),
     ("failed", "queued"),
     ("cancelled", "queued"),

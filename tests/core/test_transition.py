@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.making import a_job
 from windlass.core.history import Happened
 from windlass.core.job import LONGEST_NOTE, Error
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.retry import Retry
 from windlass.core.status import Status, allowed
 from windlass.core.transition import (
@@ -38,6 +38,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Snoozed, durations, st.none() | st.text()),
     st.builds(Cancelled, st.text()),
     st.builds(Released, st.text()),
+    st.builds(Unfit, errors),
     st.builds(Crashed, st.text()),
     st.builds(Lost, st.booleans()),
 )
@@ -55,6 +56,15 @@ spreads = st.floats(0, 1, exclude_max=True)
 
 
 # each outcome
+
+
+def test_a_payload_that_cannot_be_read_puts_the_job_aside_and_spends_no_attempt() -> None:
+    transition = decide(a_job(attempts=5, max_attempts=5), Unfit(BOOM), STEADY)
+    assert (transition.to, transition.happened, transition.give_back) == (Status.BLOCKED, Happened.BLOCKED, True)
+    assert transition.blocked_by == f"payload:{a_job().type}"
+    assert (transition.error, transition.crashed, transition.delay) == (BOOM, False, None)
+    assert transition.note == f"{transition.blocked_by}: boom"
+    assert honour_cancel(transition).blocked_by is None
 
 
 def test_a_result_ends_the_job_as_succeeded() -> None:

@@ -47,6 +47,8 @@ class Why(StrEnum):
     RATE = "rate"
     FLOW = "flow"
     """it waits for other jobs of its flow"""
+    PAYLOAD = "payload"
+    """no handler could read its payload; it waits for one that can"""
     BLOCKED = "blocked"
     """what it waited for is free; a worker is about to queue it"""
     PAUSED = "paused"
@@ -202,6 +204,8 @@ class _Look:
                 return await self._rated(key)
             case BlockedBy(Kind.FLOW):
                 return await self._following()
+            case "payload":
+                return self._parked()
             case _:
                 return self._free(f"It waits for {self._job.blocked_by or 'something that has no name'}")
 
@@ -238,6 +242,14 @@ class _Look:
         most = f"At most {job.rate_n} of {key!r} start within {milliseconds(job.rate_ms)}"
         text = f"{most}, and that many have started; it starts in its turn when there is room{await self._pause()}."
         return self._because(Why.RATE, text)
+
+    def _parked(self) -> Explanation:
+        reason = "" if self._job.error is None else f": {line(self._job.error.message, _LONGEST_TOLD)}"
+        text = (
+            f"Its payload does not fit the handler of {self._job.type} that met it{reason}; it is queued again by the"
+            f' first worker that can read it, or by "windlass retry {self._job.id}".'
+        )
+        return self._because(Why.PAYLOAD, text)
 
     async def _following(self) -> Explanation:
         page = await self._store.views.find(Filter(next_id=self._job.id), _PAGE)

@@ -33,7 +33,7 @@ class Upgrade:
         try:
             return self.codec.encode_result(self.call(old))
         except Exception as error:  # the user's own function may raise anything
-            raise PayloadUnfit(f"{self.named} raised {type(error).__name__}: {values.reason(error)}") from error
+            raise PayloadUnfit(f"{self.named} raised {values.reason(error)}") from error
 
 
 def make_upgrade(handler: str, from_: Any, function: Callable[[Any], Any]) -> Upgrade:

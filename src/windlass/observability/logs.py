@@ -150,7 +150,7 @@ def level_of(event: events.Event) -> int:
             return logging.INFO
 
 
-_ENDED = {Status.FAILED: logging.ERROR, Status.RETRYING: logging.WARNING}
+_ENDED = {Status.FAILED: logging.ERROR, Status.RETRYING: logging.WARNING, Status.BLOCKED: logging.WARNING}
 
 
 def describe(event: events.Event) -> Line:

@@ -19,6 +19,7 @@ from windlass.worker.duty import Duty
 from windlass.worker.fleet import Fleet
 from windlass.worker.leasing import Leasing
 from windlass.worker.outliving import Outliving
+from windlass.worker.parked import Parked
 from windlass.worker.presence import describe
 from windlass.worker.progress import Reporting
 from windlass.worker.proving import Proving
@@ -80,6 +81,7 @@ class Parts:
             self.attempts.hand_back,
             self.waking.ramp_up,
         )
+        self.parked = Parked(store, hub, client.registry, self.claiming.types, config.worker_id)
         self.recycling = Recycling(config, self.slots, self.attempts, hub)
         self._make_chores()
         self.draining = Draining(self.promoting, self.claiming, self.slots, self.settling)
@@ -124,6 +126,7 @@ class Parts:
         yield "deadlines", self.deadlines.run()
         yield "progress", self.progress.run()
         yield "cancels", self.cancels.run()
+        yield "parked", self.parked.run()
         yield "limits", self.recycling.run(stop)
 
     def _something_due(self) -> None:

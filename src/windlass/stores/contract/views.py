@@ -90,10 +90,11 @@ class Views(Protocol):
         """The jobs of these ids, in order."""
         ...
 
-    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
+    async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:
         """The first `n` jobs of each of these lines, those that have stood longest first.
 
-        A line is what jobs are blocked by, as `BlockedBy.text` writes it. The work does not grow with other lines.
+        A line is what jobs are blocked by, as `BlockedBy.text` writes it. With `after`, a job that stood in a line,
+        those behind it. The work does not grow with other lines, nor with who stands before.
         """
         ...
 

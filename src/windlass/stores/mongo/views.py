@@ -44,11 +44,16 @@ class MongoViews(Room):
         return [found.get(job_id) for job_id in ids]
 
     @guarded
-    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
-        """The first of each line."""
+    async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:
+        """The first of each line, or those behind a job."""
 
         async def first(line: str) -> list[Doc]:
-            standing = self.link.jobs.find({"blocked_by": line}, NO_HISTORY).hint("blocked")
+            asked: Doc = {"blocked_by": line}
+            if after is not None:
+                at = after.queued_at
+                asked["$or"] = [{"queued_at": {"$gt": at}}, {"queued_at": at, "_id": {"$gt": after.id}}]
+                asked["queued_at"] = {"$gte": at}
+            standing = self.link.jobs.find(asked, NO_HISTORY).hint("blocked")
             return await standing.sort([("queued_at", 1), ("_id", 1)]).limit(n).to_list()
 
         docs = await asyncio.gather(*map(first, lines))

@@ -38,11 +38,14 @@ SELECT 'processing', queue, count(*) FROM (
 ) AS running GROUP BY 2
 ORDER BY 1, 2
 """
-FIRST_OF_LINES = f"""
+_OF_LINES = f"""
 SELECT {COLUMNS} FROM unnest($1::text[]) WITH ORDINALITY AS line (by, place) CROSS JOIN LATERAL (
-    SELECT * FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = line.by ORDER BY queued_at, id LIMIT $2::int
+    SELECT * FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = line.by%s
+    ORDER BY queued_at, id LIMIT $2::int
 ) AS j ORDER BY line.place, j.queued_at, j.id
 """  # noqa: S608  # made of constants
+FIRST_OF_LINES = _OF_LINES % ""
+NEXT_OF_LINES = _OF_LINES % " AND (queued_at, id) > ($3::timestamptz, $4::text)"
 MINUTES = """
 SELECT minute, queue, type, status, bucket, sum(n)::bigint, sum(duration_ms)::bigint, sum(wait_ms)::bigint
 FROM windlass_minutes WHERE minute >= date_trunc('minute', statement_timestamp() - $1::interval)
@@ -61,9 +64,13 @@ class PostgresViews(Room):
         return [found.get(job_id) for job_id in ids]
 
     @guarded
-    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
-        """The first of each line."""
-        return [job_of(row) for row in await self.link.fetch(FIRST_OF_LINES, list(lines), n)]
+    async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:
+        """The first of each line, or those behind a job."""
+        if after is None:
+            rows = await self.link.fetch(FIRST_OF_LINES, list(lines), n)
+        else:
+            rows = await self.link.fetch(NEXT_OF_LINES, list(lines), n, after.queued_at, after.id)
+        return [job_of(row) for row in rows]
 
     @guarded
     async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:

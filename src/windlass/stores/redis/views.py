@@ -16,6 +16,7 @@ from windlass.stores.redis.records import (
     STATUSES,
     Shared,
     as_duration_ms,
+    as_ms,
     entries_of,
     instant,
     job_of,
@@ -68,13 +69,11 @@ class RedisViews(Room):
         return jobs
 
     @guarded
-    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
-        """The first of each line."""
-        ids = [
-            id_.decode()
-            for line in lines
-            for id_ in await self.link.command("ZRANGE", self.link.key(f"b:{line}"), 0, n - 1)
-        ]
+    async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:
+        """The first of each line, or those behind a job."""
+        queued_at = "" if after is None or after.queued_at is None else as_ms(after.queued_at)
+        asked: list[Value] = [n, "" if after is None else after.id, queued_at, *lines]
+        ids = [id_.decode() for id_ in await self.link.run("blocked", asked)]
         # What has moved on since is not of the line any more.
         return [job for job in await self.get(ids) if job is not None and job.blocked_by in lines] if ids else []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
-from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, entries_of, instant, job_of
+from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, entries_of, instant, job_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,11 +47,12 @@ class SqliteViews:
         found = {row[0]: job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
-    async def blocked(self, lines: Sequence[str], n: int) -> list[Job]:
-        """The first of each line."""
-        statement = self._sql(FIRST_OF_LINE)
+    async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:
+        """The first of each line, or those behind a job."""
+        statement = self._sql(FIRST_OF_LINE if after is None else NEXT_OF_LINE)
+        behind = () if after is None else (None if after.queued_at is None else as_ms(after.queued_at), after.id)
         rows = await self._engine.read(
-            lambda db, _: [row for line in lines for row in db.execute(statement, (line, n)).fetchall()]
+            lambda db, _: [row for line in lines for row in db.execute(statement, (line, *behind, n)).fetchall()]
         )
         return [job_of(row) for row in rows]
 
@@ -103,6 +104,10 @@ class SqliteViews:
 
 FIRST_OF_LINE = f"""
 SELECT {COLUMNS} FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?
+"""  # noqa: S608  # COLUMNS is a constant
+NEXT_OF_LINE = f"""
+SELECT {COLUMNS} FROM windlass_jobs
+WHERE status = 'blocked' AND blocked_by = ? AND (queued_at, id) > (?, ?) ORDER BY queued_at, id LIMIT ?
 """  # noqa: S608  # COLUMNS is a constant
 MINUTES = """
 SELECT minute, queue, type, status, bucket, n, duration_ms, wait_ms FROM windlass_minutes
