@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from tests.contract.places import Place
 from tests.support.apps import Heard, until_status, working
-from windlass import Happened, Status, Windlass
+from windlass import Happened, Level, Status, Windlass
 from windlass.client.explaining import Why
 from windlass.core.events import JobOperated
 
@@ -53,6 +53,9 @@ async def test_a_job_of_the_version_before_waits_until_that_is_back(place: Place
         explanation = await old.jobs.explain(handle.id)
         assert explanation.why is Why.PAYLOAD
         assert "address" in explanation.text
+        [check] = [check for check in await old.health.check() if check.name == "payloads"]
+        assert (check.level, check.found.endswith("send: 1")) == (Level.WARN, True)
+        assert handle.id in (check.fix or "")
         heard = Heard(old)
         async with working(old) as worker:
             assert await handle.result(10) == "to ann"

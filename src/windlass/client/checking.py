@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from windlass.client.workers import states
+from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.status import Status
 from windlass.core.wording import milliseconds, plural, span
 
@@ -27,6 +28,7 @@ _OLD = timedelta(seconds=60)
 _FULL = 0.8
 _PUSH_WITHIN = 3.0
 _MOST_LOOKED_AT = 1_000
+_MOST_PARKED, _NAMED = 100, 5
 _LATE = timedelta(seconds=15)
 """an expired lease older than this should have been rescued by any live worker"""
 
@@ -91,6 +93,7 @@ async def examine(store: Store, jobs: JobsRoom) -> AsyncGenerator[Check, None]:
         yield check
     yield _workers(alive, [worker for worker in workers if not worker.alive])
     yield await _handled(jobs, alive)
+    yield await _parked(store, jobs, alive)
     yield await _leases(jobs, now, rescued=bool(alive))
     yield await _paused(store)
 
@@ -248,6 +251,21 @@ async def _handled(jobs: JobsRoom, workers: Sequence[WorkerState]) -> Check:
     return Check(
         level, "types have workers", f"no live worker handles {told}", "deploy their handlers, or cancel these jobs"
     )
+
+
+async def _parked(store: Store, jobs: JobsRoom, workers: Sequence[WorkerState]) -> Check:
+    page = await jobs.find(status=Status.BLOCKED, limit=_MOST_LOOKED_AT)
+    types = {job.type for job in page.jobs if Kind.PAYLOAD.blocks(job.blocked_by)}
+    types |= {info.declared.type for info in await store.types.list()}
+    types |= {type_ for worker in workers for type_ in worker.types}
+    lines = [BlockedBy(Kind.PAYLOAD, type_).text for type_ in sorted(types)]
+    parked = await store.views.blocked(lines, _MOST_PARKED)
+    if not parked:
+        return Check(Level.PASS, "payloads", "no job is parked: handlers could read what they met")
+    counts = Counter(job.type for job in parked).most_common(_NAMED)
+    named = ", ".join(f"{type_}: {n}{' or more' if n == _MOST_PARKED else ''}" for type_, n in counts)
+    fix = f"deploy a handler or an upgrade that can read them, or cancel them: windlass explain {parked[0].id}"
+    return Check(Level.WARN, "payloads", f"parked, because no handler could read their payload: {named}", fix)
 
 
 async def _leases(jobs: JobsRoom, now: datetime, *, rescued: bool) -> Check:

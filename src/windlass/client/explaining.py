@@ -204,7 +204,7 @@ class _Look:
                 return await self._rated(key)
             case BlockedBy(Kind.FLOW):
                 return await self._following()
-            case "payload":
+            case BlockedBy(Kind.PAYLOAD):
                 return self._parked()
             case _:
                 return self._free(f"It waits for {self._job.blocked_by or 'something that has no name'}")
