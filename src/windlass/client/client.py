@@ -210,8 +210,10 @@ class Client:
 
     async def put(self, draft: Draft) -> Inserted:
         """Insert one job with those that are enqueued at the same moment."""
-        await self.ready()
-        if self._coalescer is not None and asyncio.get_running_loop() is self._loop:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            await self.ready()
+        if self._coalescer is not None and loop is self._loop:
             return await self._coalescer.put(draft)
         [verdict] = await self.store.jobs.insert([draft])
         return verdict

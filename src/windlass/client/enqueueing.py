@@ -57,13 +57,14 @@ class Coalescer:
         self._waiting: list[tuple[Draft, asyncio.Future[Inserted]]] = []
         self._flusher: asyncio.Task[None] | None = None
 
-    async def put(self, draft: Draft) -> Inserted:
-        """Insert one draft together with whatever else is being enqueued now."""
-        answer: asyncio.Future[Inserted] = asyncio.get_running_loop().create_future()
+    def put(self, draft: Draft) -> asyncio.Future[Inserted]:
+        """Insert one draft together with whatever else is being enqueued now; to be awaited."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Inserted] = loop.create_future()
         self._waiting.append((draft, answer))
         if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.create_task(self._flush(), name="windlass-enqueue")
-        return await answer
+            self._flusher = loop.create_task(self._flush(), name="windlass-enqueue")
+        return answer
 
     async def close(self) -> None:
         """Wait until everything handed in has been written."""

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from bson import ObjectId
@@ -48,6 +49,8 @@ _HOLDER = (
     "fair_key",
 )
 _GATE = duration(10_000)
+_KEYS = frozenset({"unique_key", "idempotent", "tick"})
+"""what a job may meet another by"""
 
 
 class Find(NamedTuple):
@@ -222,9 +225,9 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
         docs = documents(drafts, max(now, await link.now()) if again else now, extra, turns, link.fair)
         again = True
         # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
-        sure = [doc for doc in docs if "unique_key" not in doc and "idempotent" not in doc and "tick" not in doc]
-        notices = {sure[-1]["_id"]: _news(docs)} if sure else {doc["_id"]: _news([doc]) for doc in docs}
-        for doc in sure[-1:] or docs:
+        sure = next((doc for doc in reversed(docs) if _KEYS.isdisjoint(doc)), None)
+        notices = {sure["_id"]: _news(docs)} if sure else {doc["_id"]: _news([doc]) for doc in docs}
+        for doc in [sure] if sure else docs:
             doc["wake"] = link.news(notices[doc["_id"]])
         await link.jobs.insert_many(docs, ordered=False)
 
@@ -244,7 +247,7 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
 
 
 def _news(docs: Sequence[Doc]) -> list[Notice]:
-    return news_of((doc["status"], doc["queue"]) for doc in docs)
+    return news_of(map(itemgetter("status", "queue"), docs))
 
 
 async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:

@@ -24,7 +24,7 @@ from windlass.stores.lanes import ALL, Lanes
 from windlass.stores.mongo.connection import APART, AT_ONCE, LANE, Room, guarded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
     from windlass.stores.mongo.connection import Doc, Link
 
@@ -44,21 +44,19 @@ _GONE = ("drop", "rename", "dropDatabase", "invalidate")
 CHANGED, DUE, CANCEL = Notice(About.CHANGED), Notice(About.DUE), Notice(About.CANCEL)
 
 
-def claimable(queues: Iterable[str]) -> list[Notice]:
-    """One notice of all jobs that were queued, given the queue of each."""
+def claimable(queues: Iterable[str] | Mapping[str, int]) -> list[Notice]:
+    """One notice of all jobs that were queued, given the queue of each, or how many were in each queue."""
     counts = Counter(queues)
-    if not counts:
-        return []
-    return [Notice.claimable(counts.total(), next(iter(counts)) if len(counts) == 1 else None)]
+    return [Notice.claimable(counts.total(), next(iter(counts)) if len(counts) == 1 else None)] if counts else []
 
 
 def news_of(moves: Iterable[tuple[str, str]]) -> list[Notice]:
     """What to tell of jobs that came to a status, given it and the queue of each."""
-    queued: list[str] = []
+    queued: dict[str, int] = {}
     others: set[Notice] = set()
-    for status, queue in moves:
+    for (status, queue), n in Counter(moves).items():  # hardly ever more than one
         if status == Status.QUEUED:
-            queued.append(queue)
+            queued[queue] = n
         else:
             others.add(DUE if status in (Status.SCHEDULED, Status.RETRYING) else CHANGED)
     return [*claimable(queued), *others]
