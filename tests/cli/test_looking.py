@@ -24,6 +24,22 @@ def test_jobs_are_listed_newest_first_and_filtered(shop: Shop) -> None:
     assert shop.call("jobs", "--status", "failed", "--json").out == ""
 
 
+def test_jobs_are_found_by_every_filter_option(shop: Shop) -> None:
+    first = shop.ok("enqueue", "mail.send")
+    second = shop.ok("enqueue", "report", "--in", "1h")
+    for words in (
+        ["--type", "mail.*"],
+        ["--status", "queued", "--status", "failed"],
+        ["--status", "queued", "--attempts-at-most", "0", "--created-since", "1h", "--created-before", "2999-01-01"],
+    ):
+        assert shop.call("jobs", "--json", *words).fact["id"] == first
+    for words in (["--tag", "x"], ["--worker", "w"], ["--unique-key", "k"], ["--finished-since", "1h"]):
+        assert shop.call("jobs", "--json", *words).facts == []
+    assert [one["id"] for one in shop.call("jobs", "--json", "--oldest-first").facts] == [first, second]
+    assert shop.call("cancel", "--type", "mail.*", "--status", "queued", "--status", "scheduled", "--yes").code == 0
+    assert shop.call("jobs", "--json", "--status", "cancelled").fact["id"] == first
+
+
 def test_pages_follow_each_other(shop: Shop) -> None:
     ids = [shop.ok("enqueue", "send") for _ in range(3)][::-1]
     said = shop.call("jobs", "--limit", "2").out
@@ -33,7 +49,17 @@ def test_pages_follow_each_other(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--status", "asleep"], ["--limit", "0"], ["--limit", "1001"], ["--after", "x"], ["--entity", "x"]]
+    "words",
+    [
+        ["--status", "asleep"],
+        ["--limit", "0"],
+        ["--limit", "1001"],
+        ["--after", "x"],
+        ["--entity", "x"],
+        ["--created-since", "soon"],
+        ["--fingerprint", "x"],
+        ["--type", "*"],
+    ],
 )
 def test_a_bad_filter_is_a_usage_error(words: list[str], shop: Shop) -> None:
     assert shop.call("jobs", *words).code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from windlass.client.searching import DEAD_WORDS, SEARCH_WORDS
 
 pytestmark = pytest.mark.timeout(60)
 
+LONG_AGO, LONG_HENCE = datetime(2020, 1, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)
 ID = "0190a3c4-5d6e-7f80-9123-456789abcdef"
 UNKNOWN: tuple[dict[str, Any], ...] = (
     {"users": "u1"},
@@ -31,6 +33,26 @@ UNKNOWN: tuple[dict[str, Any], ...] = (
     {"user": ""},
     {"queue": "a\0b"},
     {"parent": "x"},
+    {"tags": []},
+    {"tags": 7},
+    {"tags": ["red", ""]},
+    {"type": "*"},
+    {"worker": None},
+    {"attempts_at_least": -1},
+    {"attempts_at_most": "2"},
+    {"created_since": "yesterday"},
+    {"finished_before": datetime(2026, 1, 1)},  # noqa: DTZ001  # of no zone, which is what is refused
+    {"fingerprint": "x"},
+)
+BY_LOOKING: tuple[dict[str, Any], ...] = (
+    {"tags": "red"},
+    {"tags": ["red", "round"]},
+    {"type": "sen*"},
+    {"attempts_at_least": 1, "attempts_at_most": 1, "tags": "red"},
+    {"created_since": LONG_AGO, "created_before": LONG_HENCE, "tags": "red"},
+    {"finished_since": LONG_AGO, "finished_before": LONG_HENCE, "tags": ("red",)},
+    {"worker": "w1", "tags": "red"},
+    {"worker_id": "w1", "tags": "red"},
 )
 
 
@@ -89,7 +111,7 @@ async def test_either_name_of_a_word_finds_the_same(app: Windlass) -> None:
     await put(app.store, *waiting)
     jobs = await dead(
         app,
-        draft("send", queue="mail", next_id=waiting[0].id, **mine),
+        draft("send", queue="mail", next_id=waiting[0].id, tags=("red", "round"), **mine),
         draft("fetch", next_id=waiting[1].id, **{**other, "schedule": "hourly"}),
     )
     print_ = (await app.dead_letters.groups(type="send")).groups[0].fingerprint
@@ -107,6 +129,8 @@ async def test_either_name_of_a_word_finds_the_same(app: Windlass) -> None:
         {"schedule": "nightly"},
         {"type": "send"},
         {"queue": "mail"},
+        {"fingerprint": print_},
+        *BY_LOOKING,
     )
     for words in same:
         assert [one.id for one in (await app.jobs.find(**words)).jobs] == [jobs[0].id], words
@@ -114,8 +138,39 @@ async def test_either_name_of_a_word_finds_the_same(app: Windlass) -> None:
         assert (await app.dead_letters.discard_all(dry_run=True, **words)).matched == 1, words
     assert (await app.dead_letters.replay_all(dry_run=True, fingerprint=print_)).matched == 1
     asked = {name.removesuffix("_id").removesuffix("_name") for words in same for name in words}
-    assert asked | {"status"} == set(SEARCH_WORDS)
-    assert asked | {"fingerprint"} == set(DEAD_WORDS)
+    assert asked | {"status", "unique_key"} == set(SEARCH_WORDS)
+    assert asked | {"unique_key"} == set(DEAD_WORDS)
+
+
+async def test_any_of_several_statuses_is_found(app: Windlass) -> None:
+    await dead(app, draft("send"))
+    waiting = await app.enqueue("send", unique="k1")
+    assert {job.status for job in (await app.jobs.find(status=["failed", Status.QUEUED])).jobs} == {"failed", "queued"}
+    assert (await app.jobs.count(status={"queued", "scheduled"})).n == 1
+    assert [job.id for job in (await app.jobs.find(unique_key="k1")).jobs] == [waiting.id]
+    wrong: tuple[dict[str, Any], ...] = (
+        {"status": []},
+        {"status": ["failed", "asleep"]},
+        {"status": "queued", "fingerprint": "a" * 12},
+    )
+    for words in wrong:
+        with pytest.raises(SettingsError):
+            await counted(app, words)
+
+
+async def test_a_fingerprint_is_found_by_pages_among_failed_jobs(app: Windlass) -> None:
+    jobs = await dead(app, *[draft("send") for _ in range(5)], draft("other"))
+    print_ = (await app.dead_letters.groups(type="send")).groups[0].fingerprint
+    wanted = sorted((job.id for job in jobs if job.type == "send"), reverse=True)
+    page = await app.jobs.find(fingerprint=print_, limit=2)
+    assert [job.id for job in page.jobs] == wanted[:2]
+    assert page.complete
+    rest = await app.jobs.find(fingerprint=print_, limit=50, after=page.next)
+    assert [job.id for job in rest.jobs] == wanted[2:]
+    assert (rest.next, rest.complete) == (None, True)
+    first = await app.jobs.find(fingerprint=print_, limit=1, oldest_first=True)
+    assert [job.id for job in first.jobs] == wanted[-1:]
+    assert (await app.jobs.count(fingerprint=print_)).n == 5
 
 
 async def test_only_what_was_named_is_discarded(app: Windlass) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from windlass.core.errors import SettingsError
 from windlass.core.words import ALIASES, read_words, unknown_word
 
-KNOWN = ("status", "queue", "user", "entity", "correlation", "parent", "next", "at")
+KNOWN = ("status", "queue", "user", "entity", "correlation", "parent", "next", "worker", "at")
 
 
 def test_each_word_is_read_by_its_name() -> None:

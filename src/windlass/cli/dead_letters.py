@@ -27,6 +27,7 @@ from windlass.cli.operating import (
 )
 from windlass.cli.output import OK, USAGE, Stop, exit_code
 from windlass.cli.words import clock, plural, rate, span
+from windlass.client.searching import DeadSearch
 from windlass.core.errors import JobError, SettingsError
 from windlass.observability.plain import short
 
@@ -35,22 +36,14 @@ if TYPE_CHECKING:
 
     from windlass.client.bulk import OnProgress
     from windlass.client.dead_letters import DeadGroup, DeadGroups, Replayed
-    from windlass.client.searching import DeadSearch, Search
 
-FingerprintOption = Annotated[
-    str | None, typer.Option("--fingerprint", "-f", metavar="X", help="Those that failed so; see windlass dead.")
-]
 _SUCH = "--fingerprint X or --type send"
 
 
+@filters.searching("status")
 def dead(
     ctx: typer.Context,
-    fingerprint: FingerprintOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
+    wanted: DeadSearch,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many jobs of a fingerprint.", min=1)] = 50,
     most: Annotated[int, typer.Option(help="Look at so many of the newest failed jobs.", min=1)] = 10_000,
 ) -> None:
@@ -62,11 +55,9 @@ def dead(
 
       windlass dead --fingerprint 3f9c1d20ab47
     """
-    wanted = _wanted(
-        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
-    )
 
     async def work(desk: Desk) -> None:
+        fingerprint = wanted.get("fingerprint")
         if fingerprint is None:
             _show_groups(desk, await desk.app.dead_letters.groups(most=most, **wanted))
             return
@@ -86,15 +77,11 @@ def dead(
     at_desk(ctx, work)
 
 
+@filters.searching("status")
 def replay(
     ctx: typer.Context,
+    wanted: DeadSearch,
     ids: IdsArgument = None,
-    fingerprint: FingerprintOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
     at_rate: Annotated[
         str | None, typer.Option("--rate", metavar="N/s", help="At most so many by s, m or h: the others wait.")
@@ -117,9 +104,6 @@ def replay(
 
       windlass replay 0190a3c4-5d6e-7f80-9123-456789abcdef --edit order_id=42 --app shop:app
     """
-    wanted = _wanted(
-        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
-    )
     named = chosen(ids or [], "windlass replay", by_filter=bool(wanted) or everything, such=_SUCH)
     if named and (dry_run or at_rate is not None or limit is not None):
         raise Stop(USAGE, "--dry-run, --rate and --limit go with a filter, not with ids")
@@ -151,15 +135,11 @@ def replay(
     _run(ctx, named, one, many)
 
 
+@filters.searching("status")
 def discard(
     ctx: typer.Context,
+    wanted: DeadSearch,
     ids: IdsArgument = None,
-    fingerprint: FingerprintOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
     limit: LimitOption = None,
     dry_run: DryRunOption = False,
@@ -170,9 +150,6 @@ def discard(
 
     Example: windlass discard --fingerprint 3f9c1d20ab47 --reason "orders of a test"
     """
-    wanted = _wanted(
-        fingerprint, filters.search(type=type, queue=queue, user=user, about=about, correlation=correlation)
-    )
     named = chosen(ids or [], "windlass discard", by_filter=bool(wanted) or everything, such=_SUCH)
     if named and (dry_run or limit is not None):
         raise Stop(USAGE, "--dry-run and --limit go with a filter, not with ids")
@@ -242,13 +219,6 @@ async def _tried(desk: Desk, one: Callable[[Desk, str], Awaitable[None]], job_id
             desk.screen.line(f"{job_id}  {error}")
         return exit_code(error)
     return OK
-
-
-def _wanted(fingerprint: str | None, search: Search) -> DeadSearch:
-    found: DeadSearch = {} if fingerprint is None else {"fingerprint": fingerprint}
-    # Both are checked dictionaries, and what `search` may hold here is all of the other: no status was asked for.
-    found.update(search)  # type: ignore[typeddict-item]  # no status
-    return found
 
 
 def _document(text: str) -> Any:

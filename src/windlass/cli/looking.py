@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,9 +13,13 @@ from windlass.cli.facts import entry_facts, job_facts, worker_facts
 from windlass.cli.ids import whole_id
 from windlass.cli.timeline import show_job
 from windlass.cli.words import clock, count, milliseconds, plural, span
+from windlass.client.searching import Search
 from windlass.client.workers import Presence
+from windlass.core.draft import check_id
+from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 from windlass.observability.plain import short
+from windlass.stores.contract import MOST_LOOKED_AT, cursor_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +30,13 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Page
 
 
+@filters.searching()
 def jobs(
     ctx: typer.Context,
-    status: filters.StatusOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
+    wanted: Search,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many at most.", min=1, max=1000)] = 50,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Go on after this job.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="ID|CURSOR", help="Go on after this job.")] = None,
+    oldest_first: Annotated[bool, typer.Option("--oldest-first", help="Begin with the oldest.")] = False,
 ) -> None:
     """List jobs, newest first.
 
@@ -44,10 +46,11 @@ def jobs(
 
       windlass jobs --entity order:42 --json
     """
-    wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
 
     async def work(desk: Desk) -> None:
-        page = await desk.app.jobs.find(limit=limit, after=after, **wanted)
+        page = await desk.app.jobs.find(
+            limit=limit, after=_cursor(after, oldest_first=oldest_first), oldest_first=oldest_first, **wanted
+        )
         if desk.screen.as_json:
             for one in page.jobs:
                 desk.screen.fact(job_facts(one))
@@ -120,13 +123,23 @@ def _worker_row(one: WorkerState) -> tuple[object, ...]:
 
 def _show_page(desk: Desk, page: Page, total: str) -> None:
     screen = desk.screen
-    if not page.jobs:
+    if page.jobs:
+        show_jobs(screen, page.jobs)
+    elif page.complete:
         screen.say("no jobs match")
         return
-    show_jobs(screen, page.jobs)
-    screen.say(
-        f"{plural(len(page.jobs), 'job')} of {total}" + (f"; more with --after {page.next}" if page.next else "")
-    )
+    stopped = "" if page.complete else f"; {MOST_LOOKED_AT:,} were looked at, and there may be more"
+    onward = f"; more with --after {page.jobs[-1].id if page.complete else page.next}" if page.next else ""
+    screen.say(f"{plural(len(page.jobs), 'job')} of {total}{stopped}{onward}")
+
+
+def _cursor(after: str | None, *, oldest_first: bool) -> str | None:
+    """A cursor, or that behind a job."""
+    if after is None:
+        return None
+    with suppress(SettingsError):
+        return cursor_after(check_id(after), oldest_first=oldest_first)
+    return after
 
 
 def show_jobs(screen: Screen, found: Sequence[Job]) -> None:

@@ -14,13 +14,13 @@ from windlass.cli.ids import check_beginning, whole_ids
 from windlass.cli.output import NOT_FOUND, OK, REFUSED, USAGE, Stop
 from windlass.cli.words import count, plural
 from windlass.client.operating import operate
+from windlass.client.searching import Search
 from windlass.stores.contract import Action, Count, Operated, Order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windlass.client.bulk import Bulk as Told
-    from windlass.client.searching import Search
     from windlass.stores.contract import Answer
 
 ACTOR = "operator"
@@ -50,15 +50,11 @@ class Bulk:
     reason: str | None
 
 
+@filters.searching()
 def retry(
     ctx: typer.Context,
+    wanted: Search,
     ids: IdsArgument = None,
-    status: filters.StatusOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
     limit: LimitOption = None,
     dry_run: DryRunOption = False,
@@ -69,7 +65,6 @@ def retry(
 
     Example: windlass retry --status failed --type send_receipt
     """
-    wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
         ctx,
         Bulk(
@@ -85,15 +80,11 @@ def retry(
     )
 
 
+@filters.searching()
 def cancel(
     ctx: typer.Context,
+    wanted: Search,
     ids: IdsArgument = None,
-    status: filters.StatusOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
     limit: LimitOption = None,
     dry_run: DryRunOption = False,
@@ -104,7 +95,6 @@ def cancel(
 
     Example: windlass cancel --queue mail --status queued --reason "wrong address"
     """
-    wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
         ctx,
         Bulk(
@@ -120,15 +110,11 @@ def cancel(
     )
 
 
+@filters.searching()
 def delete(
     ctx: typer.Context,
+    wanted: Search,
     ids: IdsArgument = None,
-    status: filters.StatusOption = None,
-    type: filters.TypeOption = None,
-    queue: filters.QueueOption = None,
-    user: filters.UserOption = None,
-    about: filters.EntityOption = None,
-    correlation: filters.CorrelationOption = None,
     everything: AllOption = False,
     limit: LimitOption = None,
     dry_run: DryRunOption = False,
@@ -139,7 +125,6 @@ def delete(
 
     Example: windlass delete --status cancelled --yes
     """
-    wanted = filters.search(status=status, type=type, queue=queue, user=user, about=about, correlation=correlation)
     _operate(
         ctx,
         Bulk(

@@ -77,8 +77,8 @@ async def operate_all(client: Client, jobs: JobsRoom, search: Search, wish: Wish
     bulk = await begun(jobs, search, wish.limit, dry_run=wish.dry_run)
     if wish.dry_run:
         return bulk
-    status = filter_of(search).status
-    only = None if status is None else frozenset({status})
+    filter_ = filter_of(search)
+    only = None if filter_.status is None else filter_.statuses
     async for batch in batches(client, jobs, search, wish.limit):
         answers = await operate(client, orders(batch, wish.action, wish.actor, wish.reason, only))
         bulk = answered(bulk, answers)

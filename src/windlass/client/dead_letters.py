@@ -13,10 +13,10 @@ from windlass.client.bulk import Bulk, OnProgress, answered, batches, begun, che
 from windlass.client.jobs import MOST_AT_ONCE
 from windlass.client.operating import operate
 from windlass.client.replaying import replay
-from windlass.client.searching import DEAD_WORDS, DeadSearch, words_of
+from windlass.client.searching import DEAD_WORDS, DeadSearch, print_of, words_of
 from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
 from windlass.core.events import JobDiscarded, JobOperated
-from windlass.core.fingerprint import fingerprint, is_fingerprint
+from windlass.core.fingerprint import fingerprint
 from windlass.core.keys import shown
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Created, Duplicate, Full, Operated
@@ -250,8 +250,8 @@ class DeadLettersRoom:
 def _plain(search: DeadSearch) -> tuple[Search, Callable[[Job], bool] | None]:
     """What every search understands of it; and which of those have the fingerprint, if one is searched for."""
     words = words_of(search, DEAD_WORDS)
-    wanted = words.pop("fingerprint", None)
-    _check_fingerprint(wanted)
+    wanted = print_of(search)
+    words.pop("fingerprint", None)
     # The other words of dead letters are those of every search.
     plain = cast("Search", {**words, "status": Status.FAILED})
     return plain, None if wanted is None else lambda job: fingerprint(job.type, job.error) == wanted
@@ -343,14 +343,6 @@ def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:
         )
     seen = [one for one in (group.first_seen, group.last_seen, at) if one is not None]
     return replace(group, count=group.count + 1, first_seen=min(seen, default=None), last_seen=max(seen, default=None))
-
-
-def _check_fingerprint(value: object) -> None:
-    if value is not None and not is_fingerprint(value):
-        raise SettingsError(
-            f"fingerprint is {shown(value)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
-            ' "windlass dead" show them'
-        )
 
 
 def _check_rate(rate: float | None) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, operate_all
 from windlass.client.explaining import Explanation, explained
+from windlass.client.fingerprints import count_failed, find_failed
 from windlass.client.handle import Handle
 from windlass.client.operating import operate
 from windlass.client.replaying import replay
-from windlass.client.searching import Search, filter_of
+from windlass.client.searching import Search, filter_of, print_of
 from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
 from windlass.core.events import JobOperated
@@ -44,17 +45,25 @@ class JobsRoom:
             raise JobNotFound(job_id)
         return found
 
-    async def find(self, *, limit: int = 50, after: str | None = None, **search: Unpack[Search]) -> Page:
-        """Jobs that match, newest first; `after=page.next` gives the next page."""
+    async def find(
+        self, *, limit: int = 50, after: str | None = None, oldest_first: bool = False, **search: Unpack[Search]
+    ) -> Page:
+        """Jobs that match, newest first or oldest first; `after=page.next` gives the page after, `page.previous` that
+        before.
+
+        A page that is not `complete` stopped at the bound of one call: `after=page.next` goes on from there.
+        """
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
-        store = await self._client.ready()
-        return await store.views.find(filter_of(search), limit, None if after is None else check_id(after))
+        store, filter_, wanted = await self._client.ready(), filter_of(search), print_of(search)
+        if wanted is not None:
+            return await find_failed(store, filter_, wanted, limit, after, oldest_first=oldest_first)
+        return await store.views.find(filter_, limit, after, oldest_first=oldest_first)
 
     async def count(self, **search: Unpack[Search]) -> Count:
-        """How many match, counted up to 100,000."""
-        store = await self._client.ready()
-        return await store.views.count(filter_of(search))
+        """How many match, counted up to 100,000; not exact where so many had to be looked at."""
+        store, filter_, wanted = await self._client.ready(), filter_of(search), print_of(search)
+        return await (store.views.count(filter_) if wanted is None else count_failed(store, filter_, wanted))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
@@ -69,10 +78,14 @@ class JobsRoom:
             raise JobNotFound(job_id)
         return entries
 
-    async def each(self, *, after: str | None = None, **search: Unpack[Search]) -> AsyncGenerator[Job, None]:
-        """Every job that matches, newest first, read page by page as they are taken: as many as there are."""
+    async def each(
+        self, *, after: str | None = None, oldest_first: bool = False, **search: Unpack[Search]
+    ) -> AsyncGenerator[Job, None]:
+        """Every job that matches, newest first or oldest first, read page by page as they are taken: as many as there
+        are.
+        """
         while True:
-            page = await self.find(limit=PAGE, after=after, **search)
+            page = await self.find(limit=PAGE, after=after, oldest_first=oldest_first, **search)
             for job in page.jobs:
                 yield job
             after = page.next

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from windlass.client.options import as_entity
 from windlass.core.draft import check_id
 from windlass.core.errors import SettingsError
-from windlass.core.keys import check_key, shown
+from windlass.core.fingerprint import is_fingerprint
+from windlass.core.keys import check_key, check_name, shown
 from windlass.core.status import Status
 from windlass.core.words import read_words
 from windlass.stores.contract import Filter
@@ -17,9 +20,12 @@ if TYPE_CHECKING:
 
 
 class _Words(TypedDict, total=False):
-    """The words of every search."""
+    """The words of every search. An index serves those of the first part, and the first two instants of the third
+    narrow down what is looked at; for the others jobs are looked at one by one, so many in a call.
+    """
 
     type: str
+    """a type, or with a star at its end all that begin so: `import.*`"""
     queue: str
     user: str
     entity: tuple[str, str | int]
@@ -28,6 +34,22 @@ class _Words(TypedDict, total=False):
     parent: str
     next: str
     """those that this job awaits"""
+    unique_key: str
+    """the one that holds this key now"""
+
+    tags: str | Iterable[str]
+    """those with this tag, or with all of these"""
+    worker: str
+    """those that it runs, or ran last"""
+    attempts_at_least: int
+    attempts_at_most: int
+
+    created_since: datetime
+    created_before: datetime
+    finished_since: datetime
+    finished_before: datetime
+    fingerprint: str
+    """failed jobs that failed so; see `app.dead_letters`"""
 
 
 class _Aliases(TypedDict, total=False):
@@ -39,22 +61,22 @@ class _Aliases(TypedDict, total=False):
     correlation_id: str
     parent_id: str
     next_id: str
+    worker_id: str
 
 
 class Search(_Words, _Aliases, total=False):
     """Which jobs; every field given must match."""
 
-    status: Status | str
+    status: Status | str | Iterable[Status | str]
+    """one, or any of several"""
 
 
 class DeadSearch(_Words, _Aliases, total=False):
     """Which failed jobs; every field given must match."""
 
-    fingerprint: str
-
 
 SEARCH_WORDS = ("status", *_Words.__annotations__)
-DEAD_WORDS = ("fingerprint", *_Words.__annotations__)
+DEAD_WORDS = ("fingerprint", *(word for word in _Words.__annotations__ if word != "fingerprint"))
 
 
 def words_of(search: Search | DeadSearch, known: Collection[str] = SEARCH_WORDS) -> dict[str, object]:
@@ -70,12 +92,14 @@ def words_of(search: Search | DeadSearch, known: Collection[str] = SEARCH_WORDS)
 
 
 def filter_of(search: Search) -> Filter:
-    """The filter that a search means."""
+    """The filter that a search means, but for the fingerprint, which no store knows; see `print_of`."""
     words = words_of(search)
     entity_name, entity_id = as_entity(words.get("entity"))
+    type_, prefix = _type(words)
     return Filter(
-        status=_status(words.get("status")),
-        type=_name(words, "type"),
+        status=_status(words),
+        type=type_,
+        type_prefix=prefix,
         queue=_name(words, "queue"),
         user_id=_name(words, "user"),
         entity_name=entity_name,
@@ -84,15 +108,93 @@ def filter_of(search: Search) -> Filter:
         schedule=_name(words, "schedule"),
         parent_id=_id(words.get("parent")),
         next_id=_id(words.get("next")),
+        unique_key=_name(words, "unique_key"),
+        worker_id=_name(words, "worker"),
+        tags=_tags(words.get("tags")),
+        attempts_at_least=_number(words, "attempts_at_least"),
+        attempts_at_most=_number(words, "attempts_at_most"),
+        created_since=_instant(words, "created_since"),
+        created_before=_instant(words, "created_before"),
+        finished_since=_instant(words, "finished_since"),
+        finished_before=_instant(words, "finished_before"),
     )
 
 
-def _status(value: object) -> Status | None:
+def print_of(search: Search | DeadSearch) -> str | None:
+    """The fingerprint that is asked for, checked."""
+    value = search.get("fingerprint")
+    if value is not None and not is_fingerprint(value):
+        raise SettingsError(
+            f"fingerprint is {shown(value)}: expected twelve hexadecimal digits, as app.dead_letters.groups() and"
+            ' "windlass dead" show them'
+        )
+    return value
+
+
+def _status(words: Mapping[str, object]) -> Status | frozenset[Status] | None:
+    value = words.get("status")
+    failed_only = "fingerprint" in words
+    if value is None:
+        return Status.FAILED if failed_only else None
+    several = _several(value, "status")
+    unknown = [one for one in several if one not in Status.__members__.values()]
+    if unknown or not several:
+        found = unknown[0] if unknown else value
+        raise SettingsError(f"status is {shown(found)}: expected one or several of {', '.join(Status)}")
+    statuses = frozenset(Status(str(one)) for one in several)
+    if failed_only and statuses != frozenset({Status.FAILED}):
+        raise SettingsError("only failed jobs have a fingerprint: leave the status out")
+    return next(iter(statuses)) if len(statuses) == 1 else statuses
+
+
+def _type(words: Mapping[str, object]) -> tuple[str | None, str | None]:
+    """The type, or what those asked for begin with."""
+    type_ = _name(words, "type")
+    if type_ is None or not type_.endswith("*"):
+        return type_, None
+    if type_ == "*":
+        raise SettingsError("type is '*', which is every type: leave the word out to search without it")
+    return None, type_[:-1]
+
+
+def _tags(value: object) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    tags = _several(value, "tags")
+    if not tags:
+        raise SettingsError("tags is empty, which is no filter: leave the word out to search without it")
+    return frozenset(check_name(tag, "a tag") for tag in tags)
+
+
+def _several(value: object, of: str) -> list[object]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Iterable):
+        return list(cast("Iterable[object]", value))
+    raise SettingsError(f"{of} is {shown(value)}: expected text, or several")
+
+
+def _number(words: Mapping[str, object], of: str) -> int | None:
+    value = words.get(of)
     if value is None:
         return None
-    if isinstance(value, str) and value in Status.__members__.values():
-        return Status(value)
-    raise SettingsError(f"status is {shown(value)}: expected one of {', '.join(Status)}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise SettingsError(f"{of} is {shown(value)}: expected a whole number from 0")
+    return value
+
+
+def _instant(words: Mapping[str, object], of: str) -> datetime | None:
+    value = words.get(of)
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise SettingsError(f"{of} is {shown(value)}: expected a datetime with a time zone, as datetime.now(UTC)")
+    try:
+        at = value.astimezone(UTC)
+        # Stores count in milliseconds: the first of them that is not before it.
+        return at + timedelta(microseconds=-at.microsecond % 1000)
+    except OverflowError:
+        raise SettingsError(f"{of} is {shown(value)}: expected a time between the years 1 and 9999 in UTC") from None
 
 
 def _name(words: Mapping[str, object], of: str) -> str | None:

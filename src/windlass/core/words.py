@@ -15,6 +15,7 @@ ALIASES: Mapping[str, str] = {
     "correlation_id": "correlation",
     "parent_id": "parent",
     "next_id": "next",
+    "worker_id": "worker",
     "run_at": "at",
 }
 """what a job's own field is called where it is asked for: either is accepted"""

@@ -29,7 +29,7 @@ from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Filter, Store
+from windlass.stores.contract import MOST_LOOKED_AT, Filter, Store, cursor_after
 from windlass.stores.mongo.jobs import MongoJobs
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("mongo-plans")]
@@ -259,6 +259,8 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
         (Filter(), "_id_"),
         (Filter(status=Status.SUCCEEDED), "status"),
         (Filter(status=Status.FAILED), "status"),
+        (Filter(status=frozenset({Status.FAILED, Status.CANCELLED})), "status"),
+        (Filter(unique_key="nobody's"), "unique"),
         (Filter(user_id="u3"), "user"),
         (Filter(entity_name="order", entity_id="3"), "entity"),
         (Filter(correlation_id="3"), "correlation"),
@@ -271,7 +273,7 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: Filter, index: str) -> None:
-    for after in (None, new_id()):
+    for after in (None, cursor_after(new_id(), oldest_first=False)):
         looked = await profiled.during(lambda after=after: profiled.store.views.find(filter_, 10, after))  # type: ignore[misc]  # bound
         # Where nearly every job matches, walking the ids is as cheap, and the planner may choose either.
         assert indexes(looked) <= {index, "_id_"}
@@ -280,6 +282,13 @@ async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: 
         assert documents(looked) <= 11, looked  # one more tells that there is a next page
         assert_no_scan(looked)
         assert_no_sort(looked)
+
+
+@pytest.mark.parametrize("filter_", [Filter(tags=frozenset({"none"})), Filter(worker_id="none", user_id="u3")], ids=str)
+async def test_what_has_no_index_is_looked_for_in_a_bounded_walk(profiled: Profiled, filter_: Filter) -> None:
+    looked = await profiled.during(lambda: profiled.store.views.find(filter_, 10))
+    assert documents(looked) <= 2 * MOST_LOOKED_AT, looked
+    assert_no_sort(looked)
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
 
-from tests.contract.steps import DONE, put
+from tests.contract.steps import DONE, HOUR, put
 from tests.support.drafts import LONG, draft, want
 from tests.support.servers import Server, start_postgres
 from tests.support.until import until
 from windlass.core.job import Progress
 from windlass.core.rate import Rate
-from windlass.core.status import Status
+from windlass.core.status import FINISHED, Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Full, Lease, Report, Retention, Store
@@ -307,6 +307,11 @@ async def test_chores_and_views_read_a_bounded_number_of_rows(counters: Counters
         "by user": (300, lambda store: store.views.find(Filter(user_id="u77"), 50)),
         "by correlation": (300, lambda store: store.views.find(Filter(correlation_id="c77"), 50)),
         "by entity": (300, lambda store: store.views.find(Filter(entity_name="e", entity_id="77"), 50)),
+        "by several statuses": (300, lambda store: store.views.find(Filter(status=FINISHED), 50)),
+        "oldest first": (200, lambda store: store.views.find(Filter(queue="q3"), 50, oldest_first=True)),
+        "by unique key": (10, lambda store: store.views.find(Filter(unique_key="nobody's"), 50)),
+        "since": (10, lambda store: store.views.find(Filter(created_since=datetime.now(UTC) + HOUR), 50)),
+        "by tag": (12_000, lambda store: store.views.find(Filter(tags=frozenset({"none"})), 50)),
         "by next": (200, lambda store: store.views.find(Filter(next_id="nobody"), 50)),
         "age": (1_000, lambda store: store.jobs.age(timedelta(0), 50, 100)),
         "one": (10, lambda store: store.views.get(["01900000-0000-7000-8000-000000000abc"])),

@@ -12,7 +12,7 @@ import pytest
 from tests.stores.sqlite.conftest import engine_of
 from tests.support.drafts import draft, want
 from windlass.core.status import Status
-from windlass.stores.contract import Filter, Retention
+from windlass.stores.contract import Filter, Retention, cursor_after
 from windlass.stores.sqlite.store import SqliteStore
 
 
@@ -82,6 +82,9 @@ async def test_chores_look_only_at_what_is_due(file: SqliteStore, traced: Traced
     ("filter_", "index"),
     [
         (Filter(status=Status.QUEUED), "windlass_jobs_status"),
+        (Filter(status=frozenset({Status.QUEUED, Status.FAILED})), "windlass_jobs_status"),
+        (Filter(tags=frozenset({"t"}), user_id="u1"), "windlass_jobs_user"),
+        (Filter(tags=frozenset({"t"})), "windlass_jobs_id"),
         (Filter(user_id="u1"), "windlass_jobs_user"),
         (Filter(entity_name="order", entity_id="3"), "windlass_jobs_entity"),
         (Filter(correlation_id="3"), "windlass_jobs_correlation"),
@@ -94,11 +97,17 @@ async def test_chores_look_only_at_what_is_due(file: SqliteStore, traced: Traced
 async def test_each_way_to_find_jobs_has_its_index(
     file: SqliteStore, traced: Traced, filter_: Filter, index: str
 ) -> None:
-    for after in (None, draft().id):
+    for after in (None, cursor_after(draft().id, oldest_first=False)):
         plans = await traced.during(lambda after=after: file.views.find(filter_, 10, after))  # type: ignore[misc]  # bound
         assert any(index in plan for plan in plans), plans
         assert not [plan for plan in plans if "TEMP B-TREE" in plan]
         assert scans(plans) == []
+
+
+async def test_who_holds_a_key_is_found_by_it(file: SqliteStore, traced: Traced) -> None:
+    for call in (lambda: file.views.find(Filter(unique_key="k"), 10), lambda: file.views.count(Filter(unique_key="k"))):
+        plans = await traced.during(call)
+        assert any("windlass_jobs_unique" in plan for plan in plans), plans
 
 
 async def test_the_newest_jobs_are_found_without_sorting(file: SqliteStore, traced: Traced) -> None:

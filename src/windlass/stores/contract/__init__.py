@@ -6,6 +6,7 @@ test in `tests/contract/` that runs on every store and reads back record and his
 """
 
 from windlass.stores.contract.audit import Audit, AuditEntry, AuditFilter, AuditPage
+from windlass.stores.contract.filtering import CLOCKS_APART, MOST_LOOKED_AT, Filter
 from windlass.stores.contract.inserting import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.contract.jobs import Completes, Jobs
 from windlass.stores.contract.keys import Key, KeyKind, Keys, NewKey, Scope
@@ -13,19 +14,22 @@ from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Ve
 from windlass.stores.contract.locks import Granted, Held, Locks
 from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notice, Notices
 from windlass.stores.contract.operating import Action, Answer, Operated, Order
+from windlass.stores.contract.paging import Page, cursor_after
 from windlass.stores.contract.queues import QueueInfo, Queues
 from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
 from windlass.stores.contract.types import TypeInfo, Types
-from windlass.stores.contract.views import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount, Views
+from windlass.stores.contract.views import COUNT_CAP, Count, Minute, Stats, StatusCount, Views
 from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
 
 __all__ = [
     "ANYTHING",
+    "CLOCKS_APART",
     "COUNT_CAP",
     "ENDS",
     "LANES",
+    "MOST_LOOKED_AT",
     "SILENT",
     "About",
     "Action",
@@ -86,4 +90,5 @@ __all__ = [
     "Want",
     "WorkerInfo",
     "Workers",
+    "cursor_after",
 ]

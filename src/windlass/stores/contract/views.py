@@ -10,34 +10,11 @@ from typing import Protocol
 from windlass.core.history import Entry
 from windlass.core.job import Job
 from windlass.core.status import Status
+from windlass.stores.contract.filtering import Filter
+from windlass.stores.contract.paging import Page
 
 COUNT_CAP = 100_000
 """Counts stop here and say that they did: a view must stay cheap at any size."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which jobs; every field given must match."""
-
-    status: Status | None = None
-    type: str | None = None
-    queue: str | None = None
-    user_id: str | None = None
-    entity_name: str | None = None
-    entity_id: str | None = None
-    correlation_id: str | None = None
-    schedule: str | None = None
-    parent_id: str | None = None
-    next_id: str | None = None
-    """the jobs that one awaits"""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Jobs, and where the next page starts; None after the last."""
-
-    jobs: tuple[Job, ...]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +75,16 @@ class Views(Protocol):
         """
         ...
 
-    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
-        """Jobs that match, newest first, after the cursor. Cost does not grow with the page's place."""
+    async def find(self, filter_: Filter, limit: int, after: str | None = None, *, oldest_first: bool = False) -> Page:
+        """Jobs that match, newest first unless asked for otherwise, from the cursor on.
+
+        Cost does not grow with the page's place. At most `MOST_LOOKED_AT` jobs are looked at that match the words with
+        an index and not the others: a page that stopped there says that it is not complete, and its cursor goes on.
+        """
         ...
 
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
-        """How many match, counted up to the cap."""
+        """How many match, counted up to the cap; not exact either when so many were looked at for the other words."""
         ...
 
     async def history(self, job_id: str) -> list[Entry]:

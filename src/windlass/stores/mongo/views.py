@@ -7,30 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract.paging import ANY_WAY, Walk, cut, page_of, walk_of
 from windlass.stores.mongo.connection import Room, guarded
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, entries_of, job_of, whole
+from windlass.stores.mongo.searching import searched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+    from pymongo.asynchronous.cursor import AsyncCursor
+
     from windlass.core.history import Entry
     from windlass.core.job import Job
     from windlass.stores.mongo.connection import Doc
-
-_FIELDS = (
-    "status",
-    "type",
-    "queue",
-    "user_id",
-    "entity_name",
-    "entity_id",
-    "correlation_id",
-    "schedule",
-    "parent_id",
-    "next_id",
-)
 
 
 class MongoViews(Room):
@@ -60,22 +51,54 @@ class MongoViews(Room):
         return [job_of(doc) for some in docs for doc in some]
 
     @guarded
-    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
-        """Newest first, after the cursor."""
+    async def find(self, filter_: Filter, limit: int, after: str | None = None, *, oldest_first: bool = False) -> Page:
+        """In the order asked for, from the cursor on."""
         if limit < 1:
             raise SettingsError(f"limit is {limit}: expected at least 1")
-        asked = _asked(filter_)
-        if after is not None:
-            asked["_id"] = {"$lt": after}
-        docs = await self.link.jobs.find(asked, NO_HISTORY).sort("_id", -1).limit(limit + 1).to_list()
-        jobs = tuple(job_of(doc) for doc in docs[:limit])
-        return Page(jobs, jobs[-1].id if len(docs) > limit else None)
+        walk = walk_of(after, oldest_first=oldest_first)
+        index, tests = searched(filter_, walk)
+        if not tests:
+            docs = await self._walked(index, walk, NO_HISTORY).limit(limit + 1).to_list()
+            return page_of([job_of(doc) for doc in docs], limit, walk)
+        docs = await self._tested(index, tests, walk, limit + 1)
+        stop = await self._stop(index, walk) if len(docs) <= limit else None
+        return page_of(cut([job_of(doc) for doc in docs], walk, stop), limit, walk, stop)
+
+    def _walked(self, index: Doc, walk: Walk, fields: Doc) -> AsyncCursor[Doc]:
+        return self.link.jobs.find(index, fields).sort("_id", -1 if walk.descending else 1)
+
+    async def _tested(self, index: Doc, tests: Doc, walk: Walk, most: int) -> list[Doc]:
+        pipeline: list[Doc] = [
+            {"$match": index},
+            {"$sort": {"_id": -1 if walk.descending else 1}},
+            # Keeps the tests out of the choice of an index, and bounds the walk.
+            {"$limit": MOST_LOOKED_AT},
+            {"$match": tests},
+            {"$limit": most},
+            {"$project": NO_HISTORY},
+        ]
+        return await (await self.link.jobs.aggregate(pipeline)).to_list()
+
+    async def _stop(self, index: Doc, walk: Walk) -> str | None:
+        """The last id that was looked at, if the walk did not come to its end."""
+        docs = await self._walked(index, walk, {"_id": 1}).skip(MOST_LOOKED_AT - 1).limit(1).to_list()
+        return docs[0]["_id"] if docs else None
 
     @guarded
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, up to the cap."""
-        n = await self.link.count(_asked(filter_), cap + 1)
-        return Count(min(n, cap), n <= cap)
+        index, tests = searched(filter_, ANY_WAY)
+        if not tests:
+            n = await self.link.count(index, cap + 1)
+            return Count(min(n, cap), n <= cap)
+        pipeline: list[Doc] = [
+            {"$match": index},
+            {"$limit": cap + 1},
+            {"$facet": {"looked": [{"$count": "n"}], "fit": [{"$match": tests}, {"$count": "n"}]}},
+        ]
+        [row] = await (await self.link.jobs.aggregate(pipeline)).to_list()
+        looked, fit = (row[name][0]["n"] if row[name] else 0 for name in ("looked", "fit"))
+        return Count(min(fit, cap), looked <= cap)
 
     @guarded
     async def history(self, job_id: str) -> list[Entry]:
@@ -124,10 +147,3 @@ def _minutes(rows: Sequence[Doc]) -> list[Minute]:
         for at, name in enumerate(("n", "duration_ms", "wait_ms")):
             parts[at] += row[name]
     return [Minute(*key, *parts) for key, parts in sums.items()]
-
-
-def _asked(filter_: Filter) -> Doc:
-    given = {name: getattr(filter_, name) for name in _FIELDS}
-    return {
-        name: value.value if isinstance(value, Status) else value for name, value in given.items() if value is not None
-    }

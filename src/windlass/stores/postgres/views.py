@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract.paging import ANY_WAY, cut, nearest, page_of, walk_of
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.records import COLUMNS, STATUSES, entries_of, job_of
+from windlass.stores.postgres.searching import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,15 +18,6 @@ if TYPE_CHECKING:
 
     from windlass.core.history import Entry
     from windlass.core.job import Job
-
-_INDEXED = ("next_id", "parent_id", "correlation_id", "entity_id", "user_id", "schedule", "type", "queue", "status")
-"""What a view is walked by, if it is asked for: the one of these that comes first, as it leaves the fewest jobs."""
-_FIELDS = (*_INDEXED, "entity_name")
-_WIDE, _PLENTY = ("type", "queue"), (Status.SUCCEEDED, Status.PROCESSING)
-"""A type or a queue has all jobs it ever had, and few of them stand in any status but these. What runs is found by its
-own indexes."""
-# What runs is in other indexes than the rest, so each half of a view is asked for in the words of its own.
-_RESTING, _RUNNING = "j.status <> 'processing'", "j.status = 'processing'"
 
 GET = f"SELECT {COLUMNS} FROM windlass_jobs AS j WHERE j.id = ANY ($1::text[])"  # noqa: S608  # made of constants
 HISTORY = "SELECT history FROM windlass_jobs WHERE id = $1::text"
@@ -73,33 +66,31 @@ class PostgresViews(Room):
         return [job_of(row) for row in rows]
 
     @guarded
-    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
-        """Newest first, after the cursor."""
+    async def find(self, filter_: Filter, limit: int, after: str | None = None, *, oldest_first: bool = False) -> Page:
+        """In the order asked for, from the cursor on."""
         if limit < 1:
             raise SettingsError(f"limit is {limit}: expected at least 1")
-        where, by, values = _where(filter_, after)
-        most = f"${len(values) + 1}::bigint"
-        halves = [
-            f"(SELECT {COLUMNS} FROM windlass_jobs AS j WHERE {half} AND {where} ORDER BY {order} LIMIT {most})"  # noqa: S608  # built from _FIELDS only
-            for half, order in _halves(filter_, by)
-        ]
-        statement = f"SELECT * FROM ({' UNION ALL '.join(halves)}) AS j ORDER BY id DESC LIMIT {most}"  # noqa: S608  # the same
-        rows = await self.link.fetch(statement, *values, limit + 1)
-        jobs = tuple(job_of(row) for row in rows[:limit])
-        return Page(jobs, jobs[-1].id if len(rows) > limit else None)
+        walk = walk_of(after, oldest_first=oldest_first)
+        search = Searched.of(filter_, walk)
+        rows = await self.link.fetch(search.page(), *search.values, limit + 1)
+        stop = await self._stop(search, [row[-1] for row in rows], limit)
+        return page_of(cut([job_of(row[:-1]) for row in rows], walk, stop), limit, walk, stop)
+
+    async def _stop(self, search: Searched, parts: Sequence[int], limit: int) -> str | None:
+        """Where a part of the search that did not fill a page by itself gave up, if one did."""
+        if all(parts.count(part) > limit for part in search.bounded):
+            return None
+        statement, values = search.stops()
+        rows = await self.link.fetch(statement, *values)
+        return nearest([stop for (stop,) in rows], search.walk)
 
     @guarded
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, up to the cap."""
-        where, by, values = _where(filter_, None)
-        most = f"${len(values) + 1}::bigint"
-        halves = [
-            f"(SELECT 1 FROM windlass_jobs AS j WHERE {half} AND {where} LIMIT {most})"  # noqa: S608  # built from _FIELDS only
-            for half, _ in _halves(filter_, by)
-        ]
-        statement = f"SELECT count(*) FROM ({' UNION ALL '.join(halves)}) AS few"  # noqa: S608  # the same
-        [(n,)] = await self.link.fetch(statement, *values, cap + 1)
-        return Count(min(n, cap), n <= cap)
+        search = Searched.of(filter_, ANY_WAY)
+        rows = await self.link.fetch(search.counts(), *search.values, cap + 1)
+        n = sum(fit for fit, _ in rows)
+        return Count(min(n, cap), n <= cap and all(looked <= cap for _, looked in rows))
 
     @guarded
     async def history(self, job_id: str) -> list[Entry]:
@@ -127,28 +118,3 @@ class PostgresViews(Room):
         )
         [(now,)] = await ask(NOW)
         return Stats(now, counts, minutes)
-
-
-def _halves(filter_: Filter, by: str | None) -> list[tuple[str, str]]:
-    # Walked newest first by the one index that can; what runs is little, and is sorted.
-    resting = "j.id DESC" if by is None else f"j.{by} DESC, j.id DESC"
-    halves = {_RESTING: resting, _RUNNING: "j.id || '' DESC"}
-    if filter_.status is not None:
-        del halves[_RESTING if filter_.status is Status.PROCESSING else _RUNNING]
-    return list(halves.items())
-
-
-def _where(filter_: Filter, after: str | None) -> tuple[str, str | None, list[Any]]:
-    given = {name: getattr(filter_, name) for name in _FIELDS if getattr(filter_, name) is not None}
-    by = next((name for name in _INDEXED if name in given), None)
-    if by in _WIDE and filter_.status not in (None, *_PLENTY):
-        by = "status"
-    parts: list[str] = []
-    for n, name in enumerate(given, 1):
-        # As a range of one value it takes part in the order, which leaves the index of ids no way to give it.
-        parts.append(f"j.{name} BETWEEN ${n}::text AND ${n}::text" if name == by else f"j.{name} = ${n}::text")
-    values: list[Any] = [value.value if isinstance(value, Status) else value for value in given.values()]
-    if after is not None:
-        values.append(after)
-        parts.append(f"j.id < ${len(values)}::text")
-    return " AND ".join(parts) or "true", by, values

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract.paging import ANY_WAY, page_of, walk_of
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import (
-    CODES,
-    FIELDS,
     SEP,
     STATUSES,
     Shared,
@@ -22,6 +21,7 @@ from windlass.stores.redis.records import (
     job_of,
     unpacked,
 )
+from windlass.stores.redis.searching import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
     from windlass.core.history import Entry
     from windlass.core.job import Job
     from windlass.stores.redis.connection import Value
-
-# From the narrowest to the widest: the first that is asked for is walked, the others tested on the way.
-_LISTS = (
-    ("parent_id", "parent"),
-    ("correlation_id", "correlation"),
-    ("entity_id", "entity_id"),
-    ("user_id", "user"),
-    ("schedule", "schedule"),
-    ("entity_name", "entity"),
-)
-_TESTED = (*_LISTS, ("status", "status"), ("queue", "queue"), ("type", "type"))
 _AT_ONCE = 1000  # jobs looked at in one script: others wait for as long as it runs
 
 
@@ -78,44 +67,50 @@ class RedisViews(Room):
         return [job for job in await self.get(ids) if job is not None and job.blocked_by in lines] if ids else []
 
     @guarded
-    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
-        """Newest first, after the cursor."""
+    async def find(self, filter_: Filter, limit: int, after: str | None = None, *, oldest_first: bool = False) -> Page:
+        """In the order asked for, from the cursor on."""
         if limit < 1:
             raise SettingsError(f"limit is {limit}: expected at least 1")
-        walked = _walked(filter_)
-        if walked is None:
-            asked: list[Value] = [*_plain(filter_), limit + 1, after or ""]
-            found = list(_pairs(await self.link.run("find", asked)))
-        else:
-            found = await self._walk(walked, _tests(filter_), limit + 1, after or "")
-        jobs = [job for job in await self._jobs(found[:limit]) if job is not None]
-        return Page(tuple(jobs), found[limit - 1][0] if len(found) > limit else None)
+        walk = walk_of(after, oldest_first=oldest_first)
+        found, stop = await self._walk(Searched.of(filter_, walk), limit + 1)
+        jobs = [job for job in await self._jobs(found) if job is not None]
+        # One that was deleted since its id was read leaves the page shorter, not at its end.
+        if stop is None and len(found) > limit >= len(jobs):
+            stop = found[limit][0]
+        return page_of(jobs, limit, walk, stop)
 
-    async def _walk(
-        self, walked: str, tests: Sequence[Value], limit: int, after: str
-    ) -> list[tuple[str, bytes | None]]:
+    async def _walk(self, search: Searched, limit: int) -> tuple[list[tuple[str, bytes | None]], str | None]:
+        """The first that match, and the id that was looked at last if the walk was given up there."""
         found: list[tuple[str, bytes | None]] = []
+        left = MOST_LOOKED_AT
         while True:
-            asked: list[Value] = [walked, after, _AT_ONCE, limit - len(found), *tests]
-            last, _, *more = await self.link.run("walk", asked)
+            most = limit - len(found)
+            look = min(_AT_ONCE, left) if search.tests else most
+            last, looked, _, *more = await self.link.run("walk", search.asked(look, most))
             found += _pairs(more)
-            after = last.decode()
-            if not after or len(found) >= limit:
-                return found
+            stop, left = last.decode(), left - looked
+            if not stop or len(found) >= limit:
+                return found, None
+            if left <= 0:
+                return found, stop
+            search = search.beyond(stop)
 
     @guarded
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, up to the cap."""
-        walked, n = _walked(filter_), 0
-        if walked is None:
+        search = Searched.of(filter_, ANY_WAY)
+        if search.counted:
             n = sum(n for status, queue, type_, n in await self._counts() if _matches(filter_, status, queue, type_))
             return _capped(n, cap)
-        after = ""
+        n, left = 0, cap + 1
         while n <= cap:
-            last, more, *_ = await self.link.run("walk", [walked, after, _AT_ONCE, 0, *_tests(filter_)])
-            n, after = n + more, last.decode()
-            if not after:
+            last, looked, more, *_ = await self.link.run("walk", search.asked(min(_AT_ONCE, left), 0))
+            n, left, stop = n + more, left - looked, last.decode()
+            if not stop:
                 break
+            if left <= 0:
+                return Count(min(n, cap), exact=False)
+            search = search.beyond(stop)
         return _capped(n, cap)
 
     async def _counts(self) -> list[tuple[Status, str, str, int]]:
@@ -165,31 +160,9 @@ def _pairs(answer: Sequence[bytes]) -> Iterator[tuple[str, bytes | None]]:
         yield answer[at].decode(), answer[at + 1]
 
 
-def _walked(filter_: Filter) -> str | None:
-    if filter_.next_id is not None:
-        return f"next:{filter_.next_id}"  # the narrowest of all, so that nobody has to test for it
-    for name, list_ in _LISTS:
-        value = getattr(filter_, name)
-        if value is not None:
-            return f"{list_}:{value}"
-    return None
-
-
-def _tests(filter_: Filter) -> list[Value]:
-    tests: list[Value] = []
-    for name, field in _TESTED:
-        value = getattr(filter_, name)
-        if value is not None:
-            tests += [FIELDS.index(field) + 1, CODES[value] if isinstance(value, Status) else value]
-    return tests
-
-
-def _plain(filter_: Filter) -> tuple[str, str, str]:
-    return "" if filter_.status is None else CODES[filter_.status], filter_.queue or "", filter_.type or ""
-
-
 def _matches(filter_: Filter, status: Status, queue: str, type_: str) -> bool:
-    return filter_.status in (None, status) and filter_.queue in (None, queue) and filter_.type in (None, type_)
+    named = filter_.queue in (None, queue) and filter_.type in (None, type_)
+    return named and status in filter_.statuses and type_.startswith(filter_.type_prefix or "")
 
 
 def _minutes(minute: int, answer: Any) -> Iterator[Minute]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract.paging import ANY_WAY, Walk, cut, nearest, page_of, walk_of
 from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, entries_of, instant, job_of
+from windlass.stores.sqlite.searching import Part, parts_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -19,18 +21,7 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.stores.sqlite.engine import Engine
 
-_FIELDS = (
-    "status",
-    "type",
-    "queue",
-    "user_id",
-    "entity_name",
-    "entity_id",
-    "correlation_id",
-    "schedule",
-    "parent_id",
-    "next_id",
-)
+GET = f"SELECT {COLUMNS} FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # COLUMNS is a constant
 
 
 class SqliteViews:
@@ -42,7 +33,7 @@ class SqliteViews:
 
     async def get(self, ids: Sequence[str]) -> list[Job | None]:
         """The jobs of these ids, in order."""
-        statement = self._sql(f"SELECT {COLUMNS} FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))")  # noqa: S608  # COLUMNS is a constant
+        statement = self._sql(GET)
         rows = await self._engine.read(lambda db, _: db.execute(statement, (json.dumps(list(ids)),)).fetchall())
         found = {row[0]: job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
@@ -56,24 +47,48 @@ class SqliteViews:
         )
         return [job_of(row) for row in rows]
 
-    async def find(self, filter_: Filter, limit: int, after: str | None = None) -> Page:
-        """Newest first, after the cursor."""
+    async def find(self, filter_: Filter, limit: int, after: str | None = None, *, oldest_first: bool = False) -> Page:
+        """In the order asked for, from the cursor on."""
         if limit < 1:
             raise SettingsError(f"limit is {limit}: expected at least 1")
-        where, values = _where(filter_, after)
-        # The plus lets the few processing jobs be found by their leases and sorted, instead of walking all ids.
-        order = "+id" if filter_.status is Status.PROCESSING else "id"
-        statement = self._sql(f"SELECT {COLUMNS} FROM windlass_jobs WHERE {where} ORDER BY {order} DESC LIMIT ?")  # noqa: S608  # built from _FIELDS only
-        rows = await self._engine.read(lambda db, _: db.execute(statement, (*values, limit + 1)).fetchall())
-        jobs = tuple(job_of(row) for row in rows[:limit])
-        return Page(jobs, jobs[-1].id if len(rows) > limit else None)
+        walk = walk_of(after, oldest_first=oldest_first)
+        parts = parts_of(filter_, walk)
+        return await self._engine.read(lambda db, _: self._find(db, parts, walk, limit))
+
+    def _find(self, db: sqlite3.Connection, parts: Sequence[Part], walk: Walk, limit: int) -> Page:
+        ids: list[str] = []
+        stops: list[str] = []
+        for part in parts:
+            taken, stopped = self._walked(db, part, limit + 1)
+            ids += taken
+            stops += stopped
+        rows = db.execute(self._sql(GET), (json.dumps(ids),)).fetchall()
+        stop = nearest(stops, walk)
+        return page_of(cut([job_of(row) for row in rows], walk, stop), limit, walk, stop)
+
+    def _walked(self, db: sqlite3.Connection, part: Part, most: int) -> tuple[list[str], list[str]]:
+        """The first ids of a part that match, and where the walk stopped if it did so before its end."""
+        bound = MOST_LOOKED_AT if part.tests else most
+        looked, ids, last = 0, list[str](), ""
+        for last, fits in db.execute(self._sql(part.statement), (*part.values, bound)):
+            looked += 1
+            if fits:
+                ids.append(last)
+                if len(ids) == most:
+                    return ids, []
+        return ids, [last] * (looked == MOST_LOOKED_AT and bool(part.tests))
 
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, up to the cap."""
-        where, values = _where(filter_, None)
-        statement = self._sql(f"SELECT count(*) FROM (SELECT 1 FROM windlass_jobs WHERE {where} LIMIT ?)")  # noqa: S608  # built from _FIELDS only
-        rows = await self._engine.read(lambda db, _: db.execute(statement, (*values, cap + 1)).fetchall())
-        return _capped(rows[0][0], cap)
+        parts = parts_of(filter_, ANY_WAY)
+        return await self._engine.read(lambda db, _: self._count(db, parts, cap))
+
+    def _count(self, db: sqlite3.Connection, parts: Sequence[Part], cap: int) -> Count:
+        n, exact = 0, True
+        for part in parts:
+            fit, looked = db.execute(self._sql(part.counted), (*part.values, cap + 1)).fetchone()
+            n, exact = n + fit, exact and looked <= cap
+        return Count(min(n, cap), exact and n <= cap)
 
     async def history(self, job_id: str) -> list[Entry]:
         """The job's moves, oldest first."""
@@ -121,24 +136,3 @@ PROCESSING_BY_QUEUE = """
 SELECT queue, count(*) FROM (SELECT queue FROM windlass_jobs WHERE status = 'processing' LIMIT ?)
 GROUP BY queue ORDER BY queue
 """
-
-
-def _where(filter_: Filter, after: str | None) -> tuple[str, list[Any]]:
-    given = [(name, getattr(filter_, name)) for name in _FIELDS if getattr(filter_, name) is not None]
-    # A type or a queue has all jobs it ever had, and few of them stand in any status but succeeded: with the plus,
-    # they are found by their status.
-    wide = () if filter_.status in (None, Status.SUCCEEDED) else ("type", "queue")
-    parts = [f"{'+' if name in wide else ''}{name} = ?" for name, _ in given]
-    values: list[Any] = [value.value if isinstance(value, Status) else value for _, value in given]
-    if filter_.status is Status.PROCESSING:
-        parts.append("status = 'processing'")  # said as the index of leases says it, so that it serves
-    elif filter_.status is not None:
-        parts.append("status <> 'processing'")  # said as the index of statuses says it
-    if after is not None:
-        parts.append("id < ?")
-        values.append(after)
-    return " AND ".join(parts) or "1", values
-
-
-def _capped(n: int, cap: int) -> Count:
-    return Count(min(n, cap), n <= cap)
