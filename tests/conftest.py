@@ -24,9 +24,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.fixture(params=STORES)
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
-    """An empty place for one test; when it ends, nothing that was opened there may still run."""
+    """An empty place for one test; when it ends, nothing that was opened there may still run.
+
+    Its tables are there, as after a store was opened, unless the test is marked with `new_place`.
+    """
     threads, tasks = windlass_threads(), asyncio.all_tasks()
-    async with open_place(request.param, tmp_path) as place:
+    async with open_place(request.param, tmp_path, new=is_new(request)) as place:
         yield place
     assert windlass_threads() <= threads, "a store left threads behind"
     left = {task for task in asyncio.all_tasks() - tasks - {asyncio.current_task()} if not task.done()}
@@ -60,6 +63,10 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
             sys.stdout.write(f"\n{text}\n")
 
     return say
+
+
+def is_new(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("new_place") is not None
 
 
 def windlass_threads() -> set[threading.Thread]:

@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,15 +16,24 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import psycopg
+import pymongo
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import PyMongoError
 from pymongo.synchronous.client_session import ClientSession
+from pymongo.synchronous.database import Database
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
+from tests.contract.shelves import Shelf
 from tests.support.servers import start_mongo, start_postgres, start_redis
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store
+
+PATIENCE = 2_000
+"""milliseconds for which what an earlier test may have left open is waited for"""
+MANY = 1_000
+"""as many documents are not removed one by one: a new database is made more quickly"""
 
 
 class Transaction(Protocol):
@@ -130,13 +139,18 @@ class SqliteTransaction:
 
 
 @asynccontextmanager
-async def sqlite(tmp_path: Path) -> AsyncGenerator[Place, None]:
+async def sqlite(tmp_path: Path, *, new: bool = False) -> AsyncGenerator[Place, None]:
+    """A new file is made as quickly as an old one is emptied."""
+    del new
     yield SqlitePlace(tmp_path / "jobs.db")
 
 
 class MongoPlace(Place):
     def __init__(self, url: str, database: str) -> None:
         self.url, self.database = url, database
+        self._collections: list[str] = []
+        self._made: list[dict[str, Any]] = []
+        self._meta: list[dict[str, Any]] = []
 
     def store(self) -> Store:
         return store_at(self.url)
@@ -177,9 +191,43 @@ class MongoPlace(Place):
     def client(self) -> MongoClient[dict[str, Any]]:
         return MongoClient(self.url)
 
+    def remember(self) -> None:
+        self._collections = sorted(self._upkeep.list_collection_names())
+        self._made, self._meta = self._of_each({"$indexStats": {}}, INDEX), list(self._upkeep["windlass_meta"].find())
+
+    def emptied(self) -> bool:
+        try:
+            if sorted(self._upkeep.list_collection_names()) != self._collections:
+                return False
+            if self._of_each({"$indexStats": {}}, INDEX) != self._made:
+                return False
+            filled = self._of_each({"$limit": MANY}, {"$count": "documents"})
+            if any(row["documents"] == MANY for row in filled):
+                return False
+            with pymongo.timeout(PATIENCE / 1000):
+                for row in filled:
+                    self._upkeep[row["of"]].delete_many({})
+            self._upkeep["windlass_meta"].insert_many(self._meta)
+        except PyMongoError:  # such as a transaction that somebody left open
+            return False
+        return True
+
+    def _of_each(self, *stages: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same question to every collection, in one round trip."""
+        first, *others = [[*stages, {"$addFields": {"of": {"$literal": name}}}] for name in self._collections]
+        named = zip(self._collections[1:], others, strict=True)
+        unions = [{"$unionWith": {"coll": name, "pipeline": pipeline}} for name, pipeline in named]
+        return list(self._upkeep[self._collections[0]].aggregate([*first, *unions]))
+
     def drop(self) -> None:
-        with self.client() as client:
-            client.drop_database(self.database)
+        mongo_client().drop_database(self.database)
+
+    @property
+    def _upkeep(self) -> Database[dict[str, Any]]:
+        return mongo_client()[self.database]
+
+
+INDEX: dict[str, Any] = {"$project": {"_id": 0, "spec": 1}}
 
 
 class MongoTransaction:
@@ -212,17 +260,31 @@ def mongo_url() -> str:
     return server.url
 
 
-@asynccontextmanager
-async def mongo(_: Path) -> AsyncGenerator[Place, None]:
+@cache
+def mongo_client() -> MongoClient[dict[str, Any]]:
+    """For what is done to places between tests."""
+    client = MongoClient[dict[str, Any]](mongo_url())
+    atexit.register(client.close)
+    return client
+
+
+def new_mongo() -> MongoPlace:
     database = f"t{secrets.token_hex(8)}"
-    place = MongoPlace(urlsplit(mongo_url())._replace(path=f"/{database}").geturl(), database)
-    yield place
-    place.drop()
+    return MongoPlace(urlsplit(mongo_url())._replace(path=f"/{database}").geturl(), database)
+
+
+MONGO = Shelf(new_mongo)
+
+
+def mongo(_: Path, *, new: bool = False) -> AbstractAsyncContextManager[MongoPlace]:
+    return MONGO.place(new=new)
 
 
 class PostgresPlace(Place):
     def __init__(self, url: str, schema: str) -> None:
         self.url, self.schema = url, schema
+        self._made: list[tuple[Any, ...]] = []
+        self._meta: list[tuple[Any, ...]] = []
 
     def store(self) -> Store:
         return store_at(f"{self.url}?schema={self.schema}")
@@ -266,9 +328,42 @@ class PostgresPlace(Place):
         finally:
             await connection.close()
 
-    async def drop(self) -> None:
-        await self.run("SET client_min_messages = warning")
-        await self.run(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
+    def remember(self) -> None:
+        self._made, self._meta = self._ask(MADE), self._ask(f'SELECT * FROM "{self.schema}".windlass_meta')
+
+    def emptied(self) -> bool:
+        try:
+            if self._ask(MADE) != self._made:
+                return False
+            filled = ", ".join(name for (name,) in self._ask(FILLED))
+            tidy(f"TRUNCATE {filled} RESTART IDENTITY")
+            for row in self._meta:
+                tidy(f'INSERT INTO "{self.schema}".windlass_meta VALUES (%s, %s)', row)
+        except psycopg.Error:  # such as a lock that somebody left behind
+            return False
+        return True
+
+    def drop(self) -> None:
+        tidy(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        return tidy(sql, {"schema": self.schema}).fetchall()
+
+
+# Whatever is in a schema, in the server's own words, with who may use it.
+MADE = """
+SELECT c.relname::text, c.relkind::text, c.relnatts, c.relacl::text, n.nspacl::text, i.indisvalid,
+    CASE c.relkind WHEN 'i' THEN pg_get_indexdef(c.oid) END,
+    (SELECT count(*) FROM pg_proc AS f WHERE f.pronamespace = n.oid),
+    (SELECT count(*) FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+WHERE n.nspname = %(schema)s ORDER BY 1
+"""
+# Where rows are or were; `windlass_meta` always is among them.
+FILLED = """
+SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND c.relkind = 'r' AND pg_relation_size(c.oid) > 0
+"""
 
 
 class PostgresTransaction:
@@ -301,12 +396,30 @@ def postgres_url() -> str:
     return server.url
 
 
-@asynccontextmanager
-async def postgres(_: Path) -> AsyncGenerator[Place, None]:
+@cache
+def postgres_client() -> psycopg.Connection[tuple[Any, ...]]:
+    """For what is done to places between tests."""
+    options = f"-c client_min_messages=warning -c lock_timeout={PATIENCE}"
+    client = psycopg.connect(postgres_url(), autocommit=True, options=options)
+    atexit.register(client.close)
+    return client
+
+
+def tidy(sql: str, values: Sequence[Any] | Mapping[str, Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+    return postgres_client().execute(sql.encode(), values)
+
+
+def new_postgres() -> PostgresPlace:
     place = PostgresPlace(postgres_url(), f"t{secrets.token_hex(8)}")
-    await place.run(f'CREATE SCHEMA "{place.schema}"')
-    yield place
-    await place.drop()
+    tidy(f'CREATE SCHEMA "{place.schema}"')
+    return place
+
+
+POSTGRES = Shelf(new_postgres)
+
+
+def postgres(_: Path, *, new: bool = False) -> AbstractAsyncContextManager[PostgresPlace]:
+    return POSTGRES.place(new=new)
 
 
 class RedisPlace(Place):
@@ -384,13 +497,21 @@ def redis_url() -> str:
 
 
 @asynccontextmanager
-async def redis(_: Path) -> AsyncGenerator[Place, None]:
+async def redis(_: Path, *, new: bool = False) -> AsyncGenerator[Place, None]:
+    """A new key space costs nothing."""
+    del new
     place = RedisPlace(redis_url(), f"t{secrets.token_hex(8)}")
     yield place
     place.drop()
 
 
-PLACES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
+class Opening(Protocol):
+    """Gives a place that is empty; `new`: in which no store was opened before, either."""
+
+    def __call__(self, folder: Path, /, *, new: bool = False) -> AbstractAsyncContextManager[Place]: ...
+
+
+PLACES: dict[str, Opening] = {
     "sqlite": sqlite,
     "mongo": mongo,
     "postgres": postgres,
@@ -404,7 +525,7 @@ STORES = tuple(os.environ.get("WINDLASS_TEST_STORES", ",".join(READY)).split(","
 """The stores under test. One that is named and cannot be opened is a failure: green says what it covered."""
 
 
-def open_place(name: str, tmp_path: Path) -> AbstractAsyncContextManager[Place]:
+def open_place(name: str, tmp_path: Path, *, new: bool = False) -> AbstractAsyncContextManager[Place]:
     if name not in PLACES:
         raise ValueError(f"WINDLASS_TEST_STORES names {name!r}: expected some of {', '.join(PLACES)}")
-    return PLACES[name](tmp_path)
+    return PLACES[name](tmp_path, new=new)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import is_new
 from tests.contract.places import PostgresPlace, postgres
 from windlass.stores.postgres.store import PostgresStore
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[PostgresPlace]:
-    async with postgres(tmp_path) as place:
-        assert isinstance(place, PostgresPlace)
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PostgresPlace]:
+    async with postgres(tmp_path, new=is_new(request)) as place:
         yield place
 
 

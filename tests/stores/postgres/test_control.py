@@ -230,6 +230,7 @@ async def old_tables(place: PostgresPlace) -> None:
     await place.run("INSERT INTO windlass_meta (key, value) VALUES ('schema', '1'), ('compatible', '1')")
 
 
+@pytest.mark.new_place
 async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usable_for_it(place: PostgresPlace) -> None:
     await old_tables(place)
     await place.run("INSERT INTO windlass_queues VALUES ('default')")
@@ -249,6 +250,7 @@ async def test_tables_of_the_first_version_are_brought_up_to_date_and_stay_usabl
     await store.close()
 
 
+@pytest.mark.new_place
 async def test_a_migration_has_no_deadline_and_holds_up_nobody(place: PostgresPlace) -> None:
     """A snapshot held open keeps the making of an index waiting for longer than any operation may take."""
     await old_tables(place)
@@ -276,6 +278,7 @@ async def test_a_migration_has_no_deadline_and_holds_up_nobody(place: PostgresPl
     await other.close()
 
 
+@pytest.mark.new_place
 async def test_a_migration_that_was_interrupted_goes_on_where_it_was(place: PostgresPlace) -> None:
     await old_tables(place)
     await place.run('ALTER TABLE windlass_jobs ADD COLUMN rate_key text COLLATE "C"')

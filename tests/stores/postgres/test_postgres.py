@@ -69,6 +69,7 @@ async def test_a_newer_schema_that_only_added_is_worked_on(store: PostgresStore,
         await store.sibling().open()
 
 
+@pytest.mark.new_place
 async def test_the_printed_migrations_make_the_same_schema(place: PostgresPlace) -> None:
     await place.run(f'DROP SCHEMA "{place.schema}"')
     store = place.store()

@@ -103,6 +103,7 @@ async def test_a_server_that_only_reads(roles: Server) -> None:
     assert "read-only" in await refused(at(roles, "reader", rest="postgres?timeout=3&schema=fresh"))
 
 
+@pytest.mark.new_place
 async def test_tables_that_are_missing(place: PostgresPlace) -> None:
     store = place.store()
     await store.open(migrate=False)
