@@ -12,6 +12,8 @@ from windlass.core.history import Happened
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Filter, Store
 
+pytestmark = pytest.mark.new_place
+
 
 async def test_opening_installs_the_schema(store: Store) -> None:
     assert await store.schema.version() >= 1

@@ -14,7 +14,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from tests.contract.places import mongo_url
+from tests.contract.places import MongoPlace
 from tests.contract.steps import HOUR, NEVER_AGAIN, get, put, settle, status, statuses, take, told
 from tests.stores.mongo.test_mongo import launch
 from tests.support.drafts import draft, new_id, want
@@ -34,23 +34,16 @@ GOES_ON = [Happened.ENQUEUED, Happened.UNBLOCKED]
 
 
 @pytest.fixture
-def url() -> str:
-    return urlsplit(mongo_url())._replace(path=f"/t{secrets.token_hex(8)}").geturl()
-
-
-@pytest.fixture
-def database(url: str) -> Iterator[Base]:
+def database(place: MongoPlace) -> Iterator[Base]:
     """What lies behind the store's back."""
-    with closing(MongoClient[dict[str, Any]](url)) as client:
-        name = urlsplit(url).path[1:]
-        yield client.get_database(name)
-        client.drop_database(name)
+    with place.client() as client:
+        yield client.get_database(place.database)
 
 
 @pytest.fixture
-async def crowd(url: str) -> AsyncIterator[list[Store]]:
+async def crowd(place: MongoPlace) -> AsyncIterator[list[Store]]:
     """Five open stores on one place."""
-    stores = [store_at(url) for _ in range(5)]
+    stores = [place.store() for _ in range(5)]
     for one in stores:
         await one.open()
     yield stores

@@ -14,7 +14,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 
-from tests.contract.places import mongo_url
+from tests.contract.places import MongoPlace, mongo_url
 from tests.contract.steps import get, put, settle, take, told
 from tests.support.drafts import draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, new_home
@@ -65,8 +65,8 @@ def guarded() -> Iterator[str]:
 
 
 @pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    store = store_at(urlsplit(mongo_url())._replace(path=f"/t{secrets.token_hex(8)}").geturl())
+async def store(place: MongoPlace) -> AsyncIterator[Store]:
+    store = place.store()
     await store.open()
     yield store
     await store.close()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.contract.invariants import check
-from tests.contract.places import mongo_url
+from tests.contract.places import MongoPlace
 from tests.contract.steps import put, statuses
 from tests.support.apps import Crowd, nothing_left, working
 from tests.support.drafts import draft, want
@@ -20,7 +18,6 @@ from tests.support.until import until
 from windlass import Limit, Windlass
 from windlass.core.job import Job
 from windlass.core.status import Status
-from windlass.stores.addresses import store_at
 from windlass.stores.contract import Claimed, Store, Want
 from windlass.stores.mongo.claiming import _Claim  # pyright: ignore[reportPrivateUsage]  # to hold it half way
 from windlass.stores.mongo.jobs import MongoJobs
@@ -29,22 +26,18 @@ CONCURRENCY = 130
 """so many that a claim asks for half of them"""
 
 
-def url() -> str:
-    return urlsplit(mongo_url())._replace(path=f"/t{secrets.token_hex(8)}").geturl()
-
-
 @pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    store = store_at(url())
+async def store(place: MongoPlace) -> AsyncIterator[Store]:
+    store = place.store()
     await store.open()
     yield store
     await store.close()
 
 
 @pytest.fixture
-async def app() -> AsyncIterator[Windlass]:
+async def app(place: MongoPlace) -> AsyncIterator[Windlass]:
     async with nothing_left():
-        app = Windlass(url())
+        app = Windlass(place.url)
         async with app:
             yield app
         app.close()

@@ -38,6 +38,7 @@ async def user(place: PostgresPlace) -> AsyncIterator[str]:
     await place.run(f'DROP ROLE "{name}"')
 
 
+@pytest.mark.new_place
 async def test_a_busy_worker_takes_no_more_connections_than_are_counted_for_it(
     place: PostgresPlace, user: str, tell: Callable[[str], None]
 ) -> None:

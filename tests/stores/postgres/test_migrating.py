@@ -20,6 +20,8 @@ from windlass.client.checking import being_migrated
 from windlass.core.events import StoreRecovered, StoreTroubled
 from windlass.stores.postgres.schema import VERSION
 
+pytestmark = pytest.mark.new_place
+
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
