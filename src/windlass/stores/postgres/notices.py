@@ -184,7 +184,7 @@ class PostgresNotices(Room):
             connection.add_termination_listener(lambda _: lost.set())
             async with asyncio.timeout(self.link.place.timeout):
                 await connection.add_listener(channel_of(self.link), self._hear)
-            async with self._lanes.kept(partial(self._follow_lanes, connection), _FAULTS):
+            async with self._lanes.kept(partial(self._follow_lanes, connection, lost), _FAULTS):
                 return await self._stay(lost)
         finally:
             self._healthy = False
@@ -201,11 +201,17 @@ class PostgresNotices(Room):
                     await lost.wait()
         return worked
 
-    async def _follow_lanes(self, connection: Connection, more: list[int], less: list[int]) -> None:
-        for lane in more:
-            await connection.add_listener(channel_of(self.link, lane), self._hear)
-        for lane in less:
-            await connection.remove_listener(channel_of(self.link, lane), self._hear)
+    async def _follow_lanes(
+        self, connection: Connection, lost: asyncio.Event, more: list[int], less: list[int]
+    ) -> None:
+        try:
+            for lane in more:
+                await connection.add_listener(channel_of(self.link, lane), self._hear)
+            for lane in less:
+                await connection.remove_listener(channel_of(self.link, lane), self._hear)
+        except DRIVER:
+            lost.set()  # the driver does not always call termination listeners when the server ends under a statement
+            raise
 
     async def _probe(self) -> bool:
         """Whether a notice to oneself comes back."""
