@@ -27,6 +27,7 @@ from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
 from windlass.core.handler import Declaration, Handler, declare, declare_instance, declared_by
+from windlass.core.keys import check_name
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from windlass.client.catalogue import Published
     from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.flows import Bound, Group
     from windlass.client.handle import Handle
@@ -80,7 +82,8 @@ class Windlass:
     `url` names the store; without one it is WINDLASS_URL, else a file `windlass.db` here. `namespace` prefixes every
     table, collection or key, so that several applications can share a database. Making one connects to nothing: the
     store opens at first use, or with `async with app:`, which also closes it. With `allow_override` a handler declared
-    under a name that is taken replaces the one before it, as tests want that declare theirs again.
+    under a name that is taken replaces the one before it, as tests want that declare theirs again. `version` is that of
+    your own application: `windlass types` shows which ones are there.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Windlass:
         ageing: Ageing | None = None,
         store: Store | None = None,
         allow_override: bool = False,
+        version: str | None = None,
     ) -> None:
         self.settings = reading.load()
         self.url = url or self.settings.url
@@ -104,6 +108,7 @@ class Windlass:
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
         self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
         self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
+        self.client.version = None if version is None else check_name(version, "the version")
         self.jobs = JobsRoom(self.client)
         self.queues = QueuesRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
@@ -273,10 +278,14 @@ class Windlass:
     ) -> Handle[Any]:
         """Enqueue by name, with plain JSON values and no need for the handler here; or by the job itself.
 
+        By name a job has the options that its handler declares, here or as the newest worker has published them, and
+        its payload is checked against that handler's types. Of a type that nobody has told of, anything is taken.
+
         That is a function declared with `job`, with its arguments by name as a dict; one bound to its arguments; or a
         class handler that was added, its class or an instance, with its data.
         """
-        made = make(self.client, job, payload, asked)
+        published = await self.client.published(job) if isinstance(job, str) else None
+        made = make(self.client, job, payload, asked, published)
         return await self.client.enqueue(made.draft, made.codec, made.tx if tx is None else tx)
 
     @overload
@@ -304,7 +313,10 @@ class Windlass:
         self, job: Named, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
     ) -> Handle[Any]:
         """The same from code without an event loop."""
-        made = make(self.client, job, payload, asked)
+        published: Published | None = None
+        if isinstance(job, str) and job not in self.registry:
+            published = self.client.run_sync(self.client.published(job))
+        made = make(self.client, job, payload, asked, published)
         return self.client.enqueue_sync(made.draft, made.codec, made.tx if tx is None else tx)
 
     async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from windlass.stores.contract import Store
 
-_PARTS = ("jobs", "views", "queues", "schedules", "workers", "locks")
+_PARTS = ("jobs", "views", "queues", "schedules", "workers", "locks", "types", "keys", "audit")
 
 
 class Calls:

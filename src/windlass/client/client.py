@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from windlass.client.catalogue import Catalogue, Published
 from windlass.client.changes import Changes
 from windlass.client.enqueueing import Coalescer, Ids
 from windlass.client.handle import Handle
@@ -90,6 +91,8 @@ class Client:
         self.registry = registry
         self.hub = hub
         self.defaults = defaults
+        self.version: str | None = None
+        """of the application, where it gives one"""
         self.ids = Ids()
         self._inheritance = Inheritance()
         self._ambient: ContextVar[object | None] = ContextVar("windlass_tx", default=None)
@@ -101,6 +104,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._coalescer: Coalescer | None = None
         self._changes = Changes(store.notices)
+        self._catalogue = Catalogue(store)
 
     @property
     def opened(self) -> bool:
@@ -124,6 +128,7 @@ class Client:
             coalescer, self._coalescer, self._loop, self._users = self._coalescer, None, None, 0
             await coalescer.close()
             await self._changes.close()
+            await self._catalogue.close()
             await self.store.close()
 
     async def ready(self) -> Store:
@@ -163,22 +168,48 @@ class Client:
         self._loop = loop
         self._coalescer = Coalescer(self.store.jobs.insert)
         self._changes = Changes(self.store.notices)
+        self._catalogue = Catalogue(self.store)
+
+    async def published(self, name: str) -> Published | None:
+        """What a worker elsewhere declares of a type; None of one whose handler is here, or that nobody has told of."""
+        check_name(name, "the type")
+        if name in self.registry:
+            return None
+        behind = self.behind.get()
+        if behind is not None:
+            return await behind.published(name)
+        store = await self.ready()
+        if asyncio.get_running_loop() is self._loop:
+            return await self._catalogue.newest(name)
+        versions = await store.types.get(name)
+        return Published(versions[0].declared) if versions else None
 
     def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
         """A job of a handler that is registered here. Inside a running job it takes over what was not decided."""
         return declaration.draft(self.ids(), payload_json, self._inheritance.of(options))
 
-    def draft_by_name(self, name: str, payload: Any, asked: Asked) -> tuple[Draft, Codec | None]:
-        """A job of any type; its payload is checked where its handler is known here."""
+    def draft_by_name(
+        self, name: str, payload: Any, asked: Asked, published: Published | None = None
+    ) -> tuple[Draft, Codec | None]:
+        """A job of any type; its payload is checked where its handler is known here, or was published elsewhere."""
         check_name(name, "the type")
         if name in self.registry:
             declaration = self.registry.get(name)
             nothing = payload is None and declaration.handler is None
             text = declaration.codec.encode_plain({} if nothing else payload)
             return self.draft(declaration, text, lay_over(declaration.options, asked)), declaration.codec
+        if published is not None:
+            return self._draft_published(published, payload, asked), None
         text = canonical({} if payload is None else payload, name)
         options = self._inheritance.of(lay_over(self.defaults, asked))
         return make_draft(name, self.ids(), text, options, templated=False), None
+
+    def _draft_published(self, published: Published, payload: Any, asked: Asked) -> Draft:
+        declared, text = published.declared, published.encode(payload)
+        own = declared.enqueued_with
+        options = self._inheritance.of(lay_over(own, asked))
+        templated = options.unique is own.unique
+        return make_draft(declared.type, self.ids(), text, options, templated=templated, defaults=declared.defaults)
 
     def transaction(self, tx: object | None) -> object | None:
         """The caller's transaction: the one given, else the one of the surrounding `within`."""

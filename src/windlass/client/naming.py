@@ -14,6 +14,7 @@ from windlass.core.handler import Handler, name_of
 from windlass.core.keys import shown
 
 if TYPE_CHECKING:
+    from windlass.client.catalogue import Published
     from windlass.client.client import Client
     from windlass.core.draft import Draft
     from windlass.core.handler import Declaration
@@ -30,10 +31,10 @@ class Made(NamedTuple):
     tx: object | None = None
 
 
-def make(client: Client, job: Named, payload: Any, asked: Asked) -> Made:
+def make(client: Client, job: Named, payload: Any, asked: Asked, published: Published | None = None) -> Made:
     """The draft of a job, however it is named; HandlerError where nothing here goes by that name."""
     if isinstance(job, str):
-        return Made(*client.draft_by_name(job, payload, asked))
+        return Made(*client.draft_by_name(job, payload, asked, published))
     if isinstance(job, JobFunction):
         return _declared(client, job, payload, asked)
     if isinstance(job, Bound):

@@ -55,9 +55,9 @@ class SchedulesRoom:
             raise SettingsError(f"the rule of schedule {name!r} is {shown(cron)}: expected one made by cron()")
         if isinstance(job, JobFunction):
             declared = cast("JobFunction[..., Any]", job)
-            made = self._job(_with_no_arguments(name, declared, payload, asked), None, {})
+            made = await self._job(_with_no_arguments(name, declared, payload, asked), None, {})
         else:
-            made = self._job(cast("Bound[Any] | str", job), payload, asked)
+            made = await self._job(cast("Bound[Any] | str", job), payload, asked)
         store = await self._client.ready()
         await store.schedules.put([_schedule(name, *made, cron, await store.now())])
 
@@ -70,7 +70,9 @@ class SchedulesRoom:
         schedule = await self._get(name)
         known = schedule.type in self._client.registry
         declaration = self._client.registry.get(schedule.type) if known else None
-        options = self._client.defaults if declaration is None else declaration.options
+        published = await self._client.published(schedule.type)
+        elsewhere = self._client.defaults if published is None else published.declared.enqueued_with
+        options = elsewhere if declaration is None else declaration.options
         draft = draft_of(schedule, options, self._client.ids())
         return await self._client.enqueue(draft, None if declaration is None else declaration.codec)
 
@@ -106,7 +108,7 @@ class SchedulesRoom:
             raise ScheduleNotFound(name)
         return found
 
-    def _job(self, job: Bound[Any] | str, payload: Any, asked: Asked) -> tuple[str, str, Options]:
+    async def _job(self, job: Bound[Any] | str, payload: Any, asked: Asked) -> tuple[str, str, Options]:
         """Type, payload and options of what its ticks make."""
         if isinstance(job, Bound):
             if payload is not None or asked:
@@ -116,8 +118,11 @@ class SchedulesRoom:
             return job.type, job.payload_json, _kept(job.options, job.declaration.options)
         check_name(job, "the type")
         if job not in self._client.registry:
-            text = canonical({} if payload is None else payload, job)
-            return job, text, _kept(lay_over(self._client.defaults, asked), self._client.defaults)
+            published = await self._client.published(job)
+            base = self._client.defaults if published is None else published.declared.enqueued_with
+            plain = canonical({} if payload is None else payload, job)
+            text = plain if published is None else published.encode(payload)
+            return job, text, _kept(lay_over(base, asked), base)
         declaration = self._client.registry.get(job)
         text = declaration.codec.encode_plain({} if payload is None else payload)
         return job, text, _kept(lay_over(declaration.options, asked), declaration.options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import UnionType
@@ -397,9 +397,14 @@ def _unfit(of: str, error: Exception) -> PayloadInvalid:
     if not isinstance(error, ValidationError):
         return PayloadInvalid(f"{of} does not fit its types: {values.reason(error)}")
     found = error.errors(include_url=False, include_input=False, include_context=False)
+    return unfit(of, [(one["loc"], one["msg"]) for one in found])
+
+
+def unfit(of: str, misfits: Sequence[tuple[tuple[str | int, ...], str]]) -> PayloadInvalid:
+    """The error of a value that does not fit, given each place in it and what was expected there."""
     told = [
-        f"{values.spelt(one['loc']) or 'value'}: {values.line(one['msg'], values.LONGEST_REASON)}"
-        for one in found[:_SHOWN_ERRORS]
+        f"{values.spelt(place) or 'value'}: {values.line(words, values.LONGEST_REASON)}"
+        for place, words in misfits[:_SHOWN_ERRORS]
     ]
-    more = f"; and {len(found) - _SHOWN_ERRORS} more" if len(found) > _SHOWN_ERRORS else ""
+    more = f"; and {len(misfits) - _SHOWN_ERRORS} more" if len(misfits) > _SHOWN_ERRORS else ""
     return PayloadInvalid(f"{of} does not fit its types: {values.line('; '.join(told), _LONGEST_TOLD)}{more}")

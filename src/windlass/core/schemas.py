@@ -23,6 +23,21 @@ def schema_of(
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
+        def set_schema(self, schema: Any) -> dict[str, Any]:
+            # The codec takes what is there twice as once.
+            return {name: part for name, part in super().set_schema(schema).items() if name != "uniqueItems"}
+
+        def frozenset_schema(self, schema: Any) -> dict[str, Any]:
+            return {name: part for name, part in super().frozenset_schema(schema).items() if name != "uniqueItems"}
+
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            # As text any was allowed; the format is ours, and says which.
+            made = super().decimal_schema(schema)
+            for branch in made.get("anyOf", [made]):
+                if branch.get("type") == "string":
+                    branch["format"] = "decimal"
+            return made
+
         def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
             return {}
 

@@ -23,6 +23,7 @@ from windlass.worker.parked import Parked
 from windlass.worker.presence import describe
 from windlass.worker.progress import Reporting
 from windlass.worker.proving import Proving
+from windlass.worker.publishing import Publishing
 from windlass.worker.recycling import Recycling
 from windlass.worker.runners.coroutine import CoroutineRunner
 from windlass.worker.runners.process import ProcessRunner
@@ -108,6 +109,7 @@ class Parts:
             (config.lease / 2 + store.capabilities.rescue_waits).total_seconds(),
         )
         self.scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
+        self.publishing = Publishing(store, hub, client.registry, lambda: self.claiming.types, client.version)
         self.pruning = Pruning(store, hub, config.retention)
         self.ageing = None if config.ageing is None else AgeingChore(store, hub, config.ageing)
 
@@ -119,6 +121,7 @@ class Parts:
         yield "rescuing", self.rescuing.run(on_duty)
         yield "scheduling", self.scheduling.run(on_duty)
         yield "pruning", self.pruning.run(on_duty)
+        yield "publishing", self.publishing.run()
         if self.ageing is not None:
             yield "ageing", self.ageing.run(on_duty)
         yield "waking", self.waking.run()

@@ -124,6 +124,7 @@ class Worker:
     async def _run(self, ready: asyncio.Future[None]) -> None:
         self._parts = parts = Parts(self._client, self.config, self._stopping)
         await parts.scheduling.declare()
+        await parts.publishing.announce()
         await parts.leasing.start()
         try:
             async with AsyncExitStack() as stack:
