@@ -10,6 +10,7 @@ from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
 from windlass.client.health import Readiness
 from windlass.client.locks import Lock
+from windlass.client.surrounding import Outgoing
 from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
@@ -91,6 +92,7 @@ __all__ = [
     "LockLost",
     "Logs",
     "MoveRefused",
+    "Outgoing",
     "PayloadInvalid",
     "PayloadUnfit",
     "Presence",

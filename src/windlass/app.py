@@ -21,7 +21,9 @@ from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
+from windlass.client.surrounding import Outgoing
 from windlass.client.workers import WorkersRoom
+from windlass.core.around import Surrounds, layer_of, layers_of
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
@@ -60,7 +62,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D")
 T = TypeVar("T")
-_HANDLER_WORDS = ("name", "retry", "process", "schedule", *OPTION_WORDS)
+OnRun = TypeVar("OnRun", bound=Surrounds[Ctx])
+OnEnqueue = TypeVar("OnEnqueue", bound=Surrounds[Outgoing])
+_HANDLER_WORDS = ("name", "retry", "process", "schedule", "around_run", "around_enqueue", *OPTION_WORDS)
 
 
 class JobDecorator(Protocol):
@@ -185,6 +189,8 @@ class Windlass:
         tags: Sequence[str] = ...,
         process: bool = False,
         schedule: Cron | Sequence[Cron] | None = None,
+        around_run: Sequence[Surrounds[Ctx]] = (),
+        around_enqueue: Sequence[Surrounds[Outgoing]] = (),
     ) -> JobDecorator: ...
 
     def job(
@@ -194,6 +200,8 @@ class Windlass:
         name: str | None = None,
         process: bool = False,
         schedule: Cron | Sequence[Cron] | None = None,
+        around_run: Sequence[Surrounds[Ctx]] = (),
+        around_enqueue: Sequence[Surrounds[Outgoing]] = (),
         **declared: Any,
     ) -> Any:
         """Declare a function as a handler. Its jobs are enqueued with its own parameters and run by any worker.
@@ -204,16 +212,15 @@ class Windlass:
 
         def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
             options, policy = self._declared(declared)
-            return self._add(
-                declare(
-                    function,
-                    name=name or function.__name__,
-                    options=options,
-                    policy=policy,
-                    process=process,
-                    schedules=_crons(schedule),
-                )
+            declaration = declare(
+                function,
+                name=name or function.__name__,
+                options=options,
+                policy=policy,
+                process=process,
+                schedules=_crons(schedule),
             )
+            return self._add(_surrounded(declaration, around_run, around_enqueue))
 
         return decorate if function is None else decorate(function)
 
@@ -223,9 +230,10 @@ class Windlass:
         declared = declared_by(type(instance), _HANDLER_WORDS)
         name = declared.pop("name", None) or type(instance).__name__
         schedules = _crons(declared.pop("schedule", None))
+        layers = declared.pop("around_run", ()), declared.pop("around_enqueue", ())
         options, policy = self._declared(declared)
         declaration = declare_instance(instance, name=name, options=options, policy=policy, schedules=schedules)
-        return cast("JobFunction[[D], R]", self._add(declaration))
+        return cast("JobFunction[[D], R]", self._add(_surrounded(declaration, *layers)))
 
     def _instance(self, handler: Handler[D, R] | type[Handler[D, R]]) -> Handler[D, R]:
         if not isinstance(handler, type):
@@ -249,6 +257,25 @@ class Windlass:
             _check_schedulable(declaration)
         self.registry.add(declaration)
         return JobFunction(self.client, declaration, declaration.options)
+
+    # Surrounding.
+
+    def around_run(self, layer: OnRun) -> OnRun:
+        """Lay something around every run of this application's jobs: what comes before its one yield, and after.
+
+        It is called with the job's `Ctx`. The first one registered is the outermost. What it raises counts as if the
+        handler had: an error, or a signal such as Snooze. What is raised inside reaches it at the yield, and goes on.
+        """
+        self.registry.lay_around_run(layer_of(layer))
+        return layer
+
+    def around_enqueue(self, layer: OnEnqueue) -> OnEnqueue:
+        """Lay something around every enqueue: it may yield the job with other options, or refuse it by raising.
+
+        It is called with the job about to be enqueued, an `Outgoing`. The first one registered is the outermost.
+        """
+        self.registry.lay_around_enqueue(layer_of(layer))
+        return layer
 
     # Enqueueing.
 
@@ -427,6 +454,14 @@ class Windlass:
             **more,
         )
         return Worker(self.client, config)
+
+
+def _surrounded(
+    declaration: Declaration, around_run: Sequence[Surrounds[Ctx]], around_enqueue: Sequence[Surrounds[Outgoing]]
+) -> Declaration:
+    if not around_run and not around_enqueue:
+        return declaration
+    return replace(declaration, around_run=layers_of(around_run), around_enqueue=layers_of(around_enqueue))
 
 
 def _check_schedulable(declaration: Declaration) -> None:

@@ -143,7 +143,8 @@ async def test_every_way_an_attempt_ends_is_told_as_it_is_written(app: Windlass,
                 raise Reject(how)
             case "cancel":
                 raise Cancel(how)
-        return how
+            case _:
+                return how
 
     seen: list[str] = []
     job = app.job(retry=Retry(2, base=0.01, jitter=False))(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -15,6 +15,7 @@ from windlass.client.enqueueing import Coalescer, Ids
 from windlass.client.handle import Handle
 from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
+from windlass.client.surrounding import surrounded, surrounded_now
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
 from windlass.core.events import (
@@ -34,6 +35,7 @@ from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Store
 
 T = TypeVar("T")
+C = TypeVar("C")
 BULK = 1000
 """how many jobs of an `enqueue_many` go to the store in one step"""
 _MADE_AT_ONCE = 100
@@ -229,7 +232,14 @@ class Client:
         self._ambient.reset(token)
 
     async def enqueue(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
-        """Insert one job; returns when it is durable, or inside the caller's transaction."""
+        """Insert one job inside its layers; returns when it is durable, or inside the caller's transaction."""
+        if not self.registry.around_enqueue(draft.type):
+            return await self.enqueue_bare(draft, codec, tx)
+        async with surrounded(self.registry, [draft]) as [made]:
+            return await self.enqueue_bare(made, codec, tx)
+
+    async def enqueue_bare(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
+        """The same without its layers, as a replay is: it has what the job before it had."""
         tx = self.transaction(tx)
         if tx is not None:
             [verdict] = await self.store.jobs.insert([draft], tx)
@@ -254,7 +264,7 @@ class Client:
         joined = self.transaction(tx)
         if joined is None:
             return self.run_sync(self.enqueue(draft, codec))
-        [handle] = self.handles([(draft, codec)], self.store.jobs.insert_now([draft], joined), joined)
+        [handle] = self._insert_now([(draft, codec)], joined)
         return handle
 
     def run_sync(self, call: Coroutine[Any, Any, T]) -> T:
@@ -293,14 +303,30 @@ class Client:
             if joined is None:
                 handles += self.run_sync(self._insert_batch(batch, None))
             else:
-                verdicts = self.store.jobs.insert_now([draft for draft, _ in batch], joined)
-                handles += self.handles(batch, verdicts, joined)
+                handles += self._insert_now(batch, joined)
         return handles
 
     async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
         store = self.store if tx is not None else await self.ready()
-        verdicts = await store.jobs.insert([draft for draft, _ in batch], tx)
-        return self.handles(batch, verdicts, tx)
+        async with self.surrounded([draft for draft, _ in batch]) as drafts:
+            verdicts = await store.jobs.insert(drafts, tx)
+            return self.handles(_with(drafts, batch), verdicts, tx)
+
+    def _insert_now(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object) -> list[Handle[Any]]:
+        with self.surrounded_now([draft for draft, _ in batch]) as drafts:
+            verdicts = self.store.jobs.insert_now(drafts, tx)
+            return self.handles(_with(drafts, batch), verdicts, tx)
+
+    def surrounded(self, drafts: list[Draft]) -> AbstractAsyncContextManager[list[Draft]]:
+        """While inside, the application's layers are around these; gives them as the layers have changed them."""
+        return surrounded(self.registry, drafts) if self._around_some(drafts) else nullcontext(drafts)
+
+    def surrounded_now(self, drafts: list[Draft]) -> AbstractContextManager[list[Draft]]:
+        """The same on a thread without a loop."""
+        return surrounded_now(self.registry, drafts) if self._around_some(drafts) else nullcontext(drafts)
+
+    def _around_some(self, drafts: list[Draft]) -> bool:
+        return any(self.registry.around_enqueue(type_) for type_ in {draft.type for draft in drafts})
 
     def handles(
         self, batch: Sequence[tuple[Draft, Codec | None]], verdicts: Sequence[Inserted], tx: object | None = None
@@ -340,6 +366,10 @@ class Client:
         changed = asyncio.Event()
         async with store.notices.subscribe(lambda _: changed.set()):
             yield changed
+
+
+def _with(drafts: Sequence[Draft], batch: Sequence[tuple[Draft, C]]) -> Sequence[tuple[Draft, C]]:
+    return [(draft, codec) for draft, (_, codec) in zip(drafts, batch, strict=True)]
 
 
 def _announced(draft: Draft, verdict: Inserted, *, joined: bool) -> Event | None:

@@ -166,16 +166,17 @@ class Flow(Generic[R_co]):
         client = self.client
         joined = client.transaction(tx)
         store = client.store if joined is not None else await client.ready()
-        verdicts = await store.jobs.insert([draft for draft, _ in drafts], joined)
-        refused = _refused(drafts, verdicts)
-        if refused is not None and joined is None:
-            # Nothing of a flow that cannot be whole should run; what has begun already ends by itself.
-            made = [one.id for one in verdicts if isinstance(one, Created)]
-            orders = [
-                Order(id=id_, action=Action.CANCEL, actor="client", reason="its flow was refused") for id_ in made
-            ]
-            await operate(client, orders)
-        return self._handle(drafts, verdicts, joined)
+        async with client.surrounded([draft for draft, _ in drafts]) as made:
+            verdicts = await store.jobs.insert(made, joined)
+            if joined is None and _refused(drafts, verdicts) is not None:
+                await self._take_back(verdicts)
+            return self._handle(drafts, verdicts, joined)
+
+    async def _take_back(self, verdicts: Sequence[Inserted]) -> None:
+        """Nothing of a flow that cannot be whole should run; what has begun already ends by itself."""
+        made = [one.id for one in verdicts if isinstance(one, Created)]
+        orders = [Order(id=id_, action=Action.CANCEL, actor="client", reason="its flow was refused") for id_ in made]
+        await operate(self.client, orders)
 
     def enqueue_sync(self, tx: object | None = None) -> FlowHandle[R_co]:
         """The same from code without an event loop; inside a transaction it runs on this very thread."""
@@ -183,7 +184,8 @@ class Flow(Generic[R_co]):
         if joined is None:
             return self.client.run_sync(self.enqueue())
         drafts = self._drafts()
-        return self._handle(drafts, self.client.store.jobs.insert_now([draft for draft, _ in drafts], joined), joined)
+        with self.client.surrounded_now([draft for draft, _ in drafts]) as made:
+            return self._handle(drafts, self.client.store.jobs.insert_now(made, joined), joined)
 
     def _handle(
         self, drafts: Sequence[tuple[Draft, Codec]], verdicts: Sequence[Inserted], tx: object | None

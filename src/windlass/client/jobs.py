@@ -213,7 +213,7 @@ class JobsRoom:
         """
         draft = replay(self._client, await self.get(job_id), payload=payload, edit=edit)
         known = draft.type in self._client.registry
-        handle = await self._client.enqueue(draft, self._client.registry.get(draft.type).codec if known else None)
+        handle = await self._client.enqueue_bare(draft, self._client.registry.get(draft.type).codec if known else None)
         if handle.created:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle

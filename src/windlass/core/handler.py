@@ -32,6 +32,7 @@ from windlass.core.upgrading import Upgrade, read
 from windlass.core.values import plain
 
 if TYPE_CHECKING:
+    from windlass.core.around import Layer
     from windlass.core.retry import Retry
     from windlass.core.schedule import Cron
 
@@ -88,6 +89,8 @@ class Declaration:
     """the instance, where it is a class handler's"""
     upgrades: list[Upgrade] = field(default_factory=list["Upgrade"])
     """from older forms of its payload"""
+    around_run: tuple[Layer[Ctx], ...] = ()
+    around_enqueue: tuple[Layer[Any], ...] = ()
 
     def arguments(self, payload_json: str) -> dict[str, Any]:
         """The typed arguments of a waiting job, upgraded if its payload is older; PayloadUnfit if it cannot be read."""

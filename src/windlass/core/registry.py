@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import HandlerExists, HandlerNotFound
 from windlass.core.keys import LONGEST_NAME, shown
@@ -11,6 +11,8 @@ from windlass.core.keys import LONGEST_NAME, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from windlass.core.around import Layer
+    from windlass.core.context import Ctx
     from windlass.core.handler import Declaration
 
 
@@ -19,13 +21,15 @@ _NAMED = 3
 
 
 class Registry:
-    """The handlers of one application by name."""
+    """The handlers of one application by name, and what is laid around their runs and enqueues."""
 
-    __slots__ = ("_allow_override", "_by_name")
+    __slots__ = ("_allow_override", "_around_enqueue", "_around_run", "_by_name")
 
     def __init__(self, *, allow_override: bool = False) -> None:
         self._by_name: dict[str, Declaration] = {}
         self._allow_override = allow_override
+        self._around_run: tuple[Layer[Ctx], ...] = ()
+        self._around_enqueue: tuple[Layer[Any], ...] = ()
 
     def add(self, declaration: Declaration) -> None:
         """Register a handler; a second one of the same name is an error, unless it was said that it replaces."""
@@ -43,6 +47,24 @@ class Registry:
             return self._by_name[name]
         except KeyError:
             raise HandlerNotFound(f"no handler is registered for the type {shown(name)}: {self._hint(name)}") from None
+
+    def lay_around_run(self, layer: Layer[Ctx]) -> None:
+        """Put a layer inside those that are around every run already."""
+        self._around_run = (*self._around_run, layer)
+
+    def lay_around_enqueue(self, layer: Layer[Any]) -> None:
+        """Put a layer inside those that are around every enqueue already."""
+        self._around_enqueue = (*self._around_enqueue, layer)
+
+    def around_run(self, declaration: Declaration) -> tuple[Layer[Ctx], ...]:
+        """The layers around a run of this handler, the outermost first: the application's, then its own."""
+        own = declaration.around_run
+        return self._around_run + own if own else self._around_run
+
+    def around_enqueue(self, name: str) -> tuple[Layer[Any], ...]:
+        """The same around an enqueue, of a type that need not be known here."""
+        known = self._by_name.get(name)
+        return self._around_enqueue if known is None else self._around_enqueue + known.around_enqueue
 
     def _hint(self, name: str) -> str:
         # Only for what could be a name: comparing takes time by the square of its length, and it may be a stranger's.

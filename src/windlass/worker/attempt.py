@@ -12,6 +12,7 @@ from windlass.core.outcome import Released
 from windlass.core.transition import decide, needs_proof
 from windlass.worker.completing import Completion
 from windlass.worker.execution import execute
+from windlass.worker.surrounding import Surrounded, in_the_loop
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from windlass.core.events import Hub
     from windlass.core.outcome import Outcome
+    from windlass.core.registry import Registry
     from windlass.core.transition import Transition
     from windlass.stores.contract import Store
     from windlass.worker.config import WorkerConfig
@@ -41,6 +43,7 @@ class Attempts:
         config: WorkerConfig,
         hub: Hub,
         *,
+        registry: Registry,
         slots: Slots,
         runners: Mapping[str, Runner],
         suspects: Suspects,
@@ -50,7 +53,8 @@ class Attempts:
         settling: Settling,
         outliving: Outliving,
     ) -> None:
-        self._store, self._hub, self._slots, self._runners = store, hub, slots, runners
+        self._store, self._hub, self._registry = store, hub, registry
+        self._slots, self._runners = slots, runners
         self._fence = config.fence.total_seconds()
         self._suspects, self._proving, self._deadlines = suspects, proving, deadlines
         self._progress, self._settling, self._outliving = progress, settling, outliving
@@ -121,6 +125,9 @@ class Attempts:
         runner = self._runners[running.declaration.mode]
         if running.job.takes is not None:
             runner = Taking(runner, self._store)
+        layers = self._registry.around_run(running.declaration)
+        if layers:
+            runner = Surrounded(runner, in_the_loop(running.declaration, layers))
         return await execute(running, runner, self._progress.report, Completion(self._store, running))
 
     # Decide and settle.

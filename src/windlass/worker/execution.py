@@ -30,10 +30,11 @@ class ProcessDied(Exception):  # a fact about a process, not an error of ours
 
 
 class RemoteFailure(Exception):  # carries what another process already put into words
-    """An outcome that where the job runs, its own process or thread, has decided, as data."""
+    """An outcome that where the job runs, its own process or thread, has decided, as data. Layers see its words."""
 
     def __init__(self, outcome: Outcome) -> None:
-        super().__init__()
+        kind = type(outcome).__name__.lower()
+        super().__init__(f"{outcome.error.type}: {outcome.error.message}" if isinstance(outcome, Failed) else kind)
         self.outcome = outcome
 
 

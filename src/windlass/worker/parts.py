@@ -30,6 +30,7 @@ from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.runners.thread import ThreadRunner, Threads
 from windlass.worker.settling import Settling
 from windlass.worker.slots import Slots
+from windlass.worker.surrounding import in_its_thread
 from windlass.worker.suspects import Suspects
 from windlass.worker.waking import Waking
 
@@ -63,6 +64,7 @@ class Parts:
             store,
             config,
             hub,
+            registry=client.registry,
             slots=self.slots,
             runners={"coroutine": CoroutineRunner(), "thread": self._in_thread, "process": self.processes},
             suspects=Suspects(self.slots.running),
@@ -90,7 +92,7 @@ class Parts:
 
     def _make_runners(self) -> None:
         self.threads = Threads()
-        self._in_thread = ThreadRunner(self.threads)
+        self._in_thread = ThreadRunner(self.threads, lambda one: in_its_thread(self._client.registry.around_run(one)))
         self.outliving = Outliving(self._in_thread, self.slots, self._client.hub, self._stopping.gave_up)
         # Its own half of the margin: where the worker lives, it is the one who gives a job up, and says so.
         self.processes = ProcessRunner(self.deadlines.begin, self._config.fence.total_seconds() / 2)

@@ -8,6 +8,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from windlass.core.outcome import Released
 from windlass.worker.execution import RemoteFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from windlass.core.around import Layer
     from windlass.core.context import Ctx
+    from windlass.core.handler import Declaration
     from windlass.worker.slots import Running, StopReason
 
 
@@ -61,8 +64,8 @@ class Threads:
 class ThreadRunner:
     """Calls the handler in a thread."""
 
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
+    def __init__(self, threads: Threads, around: Callable[[Declaration], Sequence[Layer[Ctx]]] | None = None) -> None:
+        self._threads, self._around = threads, around
         self.alive: dict[str, asyncio.Future[None]] = {}
         """by job id: done when the thread has really ended, which may be after the job was settled"""
 
@@ -75,13 +78,20 @@ class ThreadRunner:
         ended: asyncio.Future[None] = loop.create_future()
         context = contextvars.copy_context()
         positional = (ctx,) if declaration.wants_ctx else ()
+        layers = () if self._around is None else self._around(declaration)
+
+        def call() -> Any:
+            with ExitStack() as stack:
+                for layer in layers:
+                    stack.enter_context(layer.around(ctx))
+                return declaration.call(*positional, **arguments)
 
         def work() -> None:
             try:
                 if running.fenced or running.reason is not None or time.monotonic() > running.valid_until:
                     # A thread may be slow to start, and the process may have been frozen meanwhile.
                     raise RemoteFailure(Released("its lease was over before its thread could begin"))
-                result = context.run(declaration.call, *positional, **arguments)
+                result = context.run(call)
                 told = (answer.set_result, declaration.codec.encode_result(result))
             except BaseException as error:  # noqa: BLE001  # carried to whoever awaits
                 told = (answer.set_exception, _carried(error))  # type: ignore[assignment]  # one of two calls
