@@ -9,11 +9,13 @@ from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
 from windlass.client.health import Readiness
+from windlass.client.keys import CreatedKey
 from windlass.client.locks import Lock
 from windlass.client.surrounding import Outgoing
 from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
+from windlass.core.declared import Declared
 from windlass.core.errors import (
     DuplicateJob,
     HandlerError,
@@ -51,18 +53,22 @@ from windlass.core.signals import Cancel, Reject, Signal, Snooze
 from windlass.core.status import Status
 from windlass.core.unique import Unique
 from windlass.observability.logs import Logs
-from windlass.stores.contract import Retention
+from windlass.stores.contract import AuditEntry, AuditPage, Key, KeyKind, Retention, Scope, TypeInfo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Ageing",
+    "AuditEntry",
+    "AuditPage",
     "Bound",
     "Bulk",
     "Cancel",
     "Check",
+    "CreatedKey",
     "Cron",
     "Ctx",
+    "Declared",
     "DuplicateJob",
     "Entry",
     "Error",
@@ -84,6 +90,8 @@ __all__ = [
     "JobFunction",
     "JobNotFound",
     "JobTimeout",
+    "Key",
+    "KeyKind",
     "LeaseLost",
     "Level",
     "Limit",
@@ -105,6 +113,7 @@ __all__ = [
     "Retry",
     "ScheduleNotFound",
     "SchemaMismatch",
+    "Scope",
     "SettingsError",
     "Signal",
     "Snooze",
@@ -112,6 +121,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "TransactionRefused",
+    "TypeInfo",
     "Unique",
     "ValueRefused",
     "Why",

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from windlass import settings as reading
 from windlass.blocking import Door
 from windlass.client import flows
+from windlass.client.audit import AuditRoom
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.health import HealthRoom
 from windlass.client.jobs import JobsRoom
+from windlass.client.keys import KeysRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
 from windlass.client.surrounding import Outgoing
+from windlass.client.types import TypesRoom
 from windlass.client.workers import WorkersRoom
 from windlass.core.around import Surrounds, layer_of, layers_of
 from windlass.core.context import Ctx
@@ -118,6 +121,9 @@ class Windlass:
         self.schedules = SchedulesRoom(self.client)
         self.workers = WorkersRoom(self.client)
         self.health = HealthRoom(self.client, self.jobs)
+        self.types = TypesRoom(self.client)
+        self.keys = KeysRoom(self.client)
+        self.audit = AuditRoom(self.client, self.retention.audit)
         self._door: Door | None = None
         self._opening = threading.Lock()
 
@@ -481,6 +487,7 @@ def _kept(retention: Retention) -> Retention:
         succeeded=as_duration(retention.succeeded, "the retention of succeeded jobs"),
         failed=as_duration(retention.failed, "the retention of failed jobs"),
         cancelled=as_duration(retention.cancelled, "the retention of cancelled jobs"),
+        audit=as_duration(retention.audit, "the retention of the audit list"),
         queues={name: _kept(own) for name, own in retention.queues.items()},
     )
 

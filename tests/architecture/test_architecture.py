@@ -18,12 +18,12 @@ SOURCE = ROOT / "src" / "windlass"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
-Ageing Bound Bulk Cancel Check Cron Ctx DuplicateJob Entry Error Event Explanation Flow FlowHandle Group Handle
-Handler HandlerError HandlerExists HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound
-JobTimeout LeaseLost Level Limit Lock LockHeld LockLost Logs MoveRefused Outgoing PayloadInvalid PayloadUnfit Presence
-Progress QueueFull Rate Readiness Reject Retention Retry ScheduleNotFound SchemaMismatch SettingsError Signal Snooze
-Status StoreError StoreUnavailable TransactionRefused Unique ValueRefused Why Windlass WindlassError WorkerState cron
-events
+Ageing AuditEntry AuditPage Bound Bulk Cancel Check CreatedKey Cron Ctx Declared DuplicateJob Entry Error Event
+Explanation Flow FlowHandle Group Handle Handler HandlerError HandlerExists HandlerNotFound Happened Holder Job
+JobError JobFailed JobFunction JobNotFound JobTimeout Key KeyKind LeaseLost Level Limit Lock LockHeld LockLost Logs
+MoveRefused Outgoing PayloadInvalid PayloadUnfit Presence Progress QueueFull Rate Readiness Reject Retention Retry
+ScheduleNotFound SchemaMismatch Scope SettingsError Signal Snooze Status StoreError StoreUnavailable
+TransactionRefused TypeInfo Unique ValueRefused Why Windlass WindlassError WorkerState cron events
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from importlib.resources import files
 
 from tests.contract.places import MongoPlace, Place, PostgresPlace, SqlitePlace
 from tests.contract.steps import put, settle, take, told
@@ -26,9 +28,7 @@ async def step_back(place: Place) -> list[str]:
     match place:
         case SqlitePlace():
             steps = _from(sqlite.MIGRATIONS, "0004_catalogue")
-            with closing(sqlite3.connect(place.path)) as db, db:
-                for table in ADDED:
-                    db.execute(f"DROP TABLE {table}")
+            _undo(place, steps)
         case PostgresPlace():
             steps = _from(postgres.MIGRATIONS, "0005_catalogue")
             for table in ADDED:
@@ -46,8 +46,22 @@ async def step_back(place: Place) -> list[str]:
 
 
 def _from(migrations: tuple[str, ...], first: str) -> list[str]:
-    assert migrations[migrations.index(first) :] == (first,), "drop what later steps made, too"
-    return [first]
+    return list(migrations[migrations.index(first) :])
+
+
+def _undo(place: SqlitePlace, steps: list[str]) -> None:
+    """Drop the tables and indexes that these steps have made."""
+    scripts = files("windlass.stores.sqlite") / "migrations"
+    made = [
+        found
+        for step in steps
+        for found in re.findall(
+            r"^CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)", (scripts / f"{step}.sql").read_text(), re.MULTILINE
+        )
+    ]
+    with closing(sqlite3.connect(place.path)) as db, db:
+        for kind, name in reversed(made):
+            db.execute(f"DROP {kind} {name}")
 
 
 async def test_a_store_without_a_catalogue_is_brought_up_to_date_beside_its_workers(store: Store, place: Place) -> None:

@@ -44,6 +44,8 @@ class Retention:
     cancelled: timedelta = timedelta(days=30)
     most: int | None = None
     """at most so many of each ending, the newest, even before their time; of all queues without their own together"""
+    audit: timedelta = timedelta(days=365)
+    """how long what was written down with `app.audit` is kept; of a queue's own retention it is not read"""
     queues: Mapping[str, Retention] = field(default_factory=dict[str, "Retention"])
 
     def of(self, status: Status) -> timedelta:
