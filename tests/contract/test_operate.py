@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.contract.places import Place
 from tests.contract.steps import (
     AGAIN_LATER,
     CRASHED,
@@ -26,6 +27,7 @@ from tests.contract.steps import (
     told,
 )
 from tests.support.drafts import draft, new_id, want
+from windlass.core.errors import TransactionRefused
 from windlass.core.history import Happened
 from windlass.core.job import Job, Progress
 from windlass.core.limit import Limit
@@ -239,6 +241,159 @@ async def test_an_order_for_other_statuses_than_the_jobs_own_is_refused(store: S
     assert await store.views.history(job.id) == history
     order = Order(id=job.id, action=action, actor="ann", only=frozenset({Status.FAILED, Status.RETRYING}))
     assert await store.jobs.operate([order]) == [Answer(Operated.DONE, Status.RETRYING)]
+
+
+async def some_of_each(store: Store) -> tuple[Job, Job, Job, list[Order]]:
+    """A waiting, a failed and a cancelled job, and an order for each."""
+    waiting, failed = await queued(store), await finish(store, draft("b"), outcome=NEVER_AGAIN)
+    dropped = await finish(store, draft("c"), outcome=Cancelled("enough"))
+    orders = [
+        Order(id=waiting.id, action=Action.CANCEL, actor="ann", reason="no order"),
+        Order(id=failed.id, action=Action.RETRY, actor="ann"),
+        Order(id=dropped.id, action=Action.DELETE, actor="ann"),
+    ]
+    return waiting, failed, dropped, orders
+
+
+DONE_IN_ORDER = [
+    Answer(Operated.DONE, Status.QUEUED),
+    Answer(Operated.DONE, Status.FAILED),
+    Answer(Operated.DONE, Status.CANCELLED),
+]
+
+
+async def test_orders_in_a_transaction_are_seen_on_commit_and_not_before(store: Store, place: Place) -> None:
+    waiting, failed, dropped, orders = await some_of_each(store)
+    async with place.transaction() as transaction:
+        if not store.capabilities.transactions:
+            with pytest.raises(TransactionRefused, match="after your commit"):
+                await store.jobs.operate(orders, transaction.tx)
+            return
+        assert await store.jobs.operate(orders, transaction.tx) == DONE_IN_ORDER
+        assert [await get(store, job.id) for job in (waiting, failed, dropped)] == [waiting, failed, dropped]
+        again = [Order(id=waiting.id, action=Action.CANCEL, actor="ann"), orders[2]]
+        verdicts = [answer.verdict for answer in await store.jobs.operate(again, transaction.tx)]
+        assert verdicts == [Operated.REFUSED, Operated.MISSING], "the transaction sees what it has done"
+        await transaction.commit()
+    assert await status(store, waiting.id) is Status.CANCELLED
+    entry = await last_entry(store, waiting.id)
+    assert (entry.happened, entry.actor, entry.note) == (Happened.CANCELLED, "ann", "no order")
+    assert await gone(store, dropped.id)
+    assert (await get(store, failed.id)).attempts == 0
+    assert (await told(store, failed.id))[-1] is Happened.RETRIED
+    assert (await take(store, want(types={"b"}))).id == failed.id
+
+
+async def test_orders_in_a_transaction_are_gone_on_rollback(store: Store, place: Place) -> None:
+    if not store.capabilities.transactions:
+        return
+    waiting, failed, dropped, orders = await some_of_each(store)
+    history = [await store.views.history(job.id) for job in (waiting, failed, dropped)]
+    async with place.transaction() as transaction:
+        assert await store.jobs.operate(orders, transaction.tx) == DONE_IN_ORDER
+        await transaction.rollback()
+    assert [await get(store, job.id) for job in (waiting, failed, dropped)] == [waiting, failed, dropped]
+    assert [await store.views.history(job.id) for job in (waiting, failed, dropped)] == history
+
+
+async def test_a_refused_order_does_not_abort_the_callers_transaction(store: Store, place: Place) -> None:
+    if not store.capabilities.transactions:
+        return
+    old = await finish(store, draft("old", unique="k"))
+    [holder] = await put(store, draft("new", unique="k"))
+    running, waiting = await start(store), await scheduled(store)
+    async with place.transaction() as transaction:
+        answers = await store.jobs.operate(
+            [
+                Order(id=old.id, action=Action.CANCEL, actor="ann"),
+                Order(id=old.id, action=Action.RETRY, actor="ann"),
+                Order(id=running.id, action=Action.DELETE, actor="ann"),
+                Order(id=running.id, action=Action.CANCEL, actor="ann"),
+                Order(id=new_id(), action=Action.CANCEL, actor="ann"),
+                Order(id=holder, action=Action.CANCEL, actor="ann", only=frozenset({Status.FAILED})),
+                Order(id=holder, action=Action.CANCEL, actor="ann"),
+                Order(id=old.id, action=Action.RETRY, actor="ann"),
+                Order(id=waiting.id, action=Action.RETRY, actor="ann"),
+            ],
+            transaction.tx,
+        )
+        await transaction.commit()
+    assert answers == [
+        Answer(Operated.REFUSED, Status.SUCCEEDED),
+        Answer(Operated.DUPLICATE, Status.SUCCEEDED, holder),
+        Answer(Operated.REFUSED, Status.PROCESSING),
+        Answer(Operated.REQUESTED, Status.PROCESSING),
+        Answer(Operated.MISSING),
+        Answer(Operated.REFUSED, Status.QUEUED),
+        Answer(Operated.DONE, Status.QUEUED),
+        Answer(Operated.DONE, Status.SUCCEEDED),
+        Answer(Operated.DONE, Status.SCHEDULED),
+    ]
+    assert (await get(store, old.id)).unique_key == "k"
+    assert await store.jobs.cancels("w1") == frozenset({running.id})
+    assert await told(store, holder) == [Happened.ENQUEUED, Happened.CANCELLED]
+    assert await status(store, waiting.id) is Status.QUEUED
+
+
+async def test_a_synchronous_order_joins_the_transaction_on_the_calling_thread(store: Store, place: Place) -> None:
+    waiting, failed, dropped, orders = await some_of_each(store)
+    with place.transaction_now() as transaction:
+        if not store.capabilities.transactions:
+            with pytest.raises(TransactionRefused):
+                store.jobs.operate_now(orders, transaction.tx)
+            return
+        assert store.jobs.operate_now(orders, transaction.tx) == DONE_IN_ORDER
+        assert await get(store, waiting.id) == waiting
+        await transaction.commit()
+    assert await status(store, waiting.id) is Status.CANCELLED
+    assert await status(store, failed.id) is Status.QUEUED
+    assert await gone(store, dropped.id)
+    with place.transaction_now() as transaction:
+        order = Order(id=waiting.id, action=Action.RETRY, actor="ann")
+        assert store.jobs.operate_now([order], transaction.tx) == [Answer(Operated.DONE, Status.CANCELLED)]
+        await transaction.rollback()
+    assert await told(store, waiting.id) == [Happened.ENQUEUED, Happened.CANCELLED]
+
+
+async def test_what_waited_for_a_job_goes_on_when_the_order_is_committed(store: Store, place: Place) -> None:
+    if not store.capabilities.transactions:
+        return
+    first = draft("first", delay=HOUR, next_id=(after := draft("after", awaits="end")).id)
+    await put(store, first, after)
+    async with place.transaction() as transaction:
+        order = Order(id=first.id, action=Action.CANCEL, actor="ann")
+        assert await store.jobs.operate([order], transaction.tx) == [Answer(Operated.DONE, Status.SCHEDULED)]
+        assert await status(store, after.id) is Status.BLOCKED
+        await transaction.commit()
+    await store.jobs.promote(100)
+    assert await status(store, after.id) is Status.QUEUED
+    assert (await told(store, after.id))[-1] is Happened.UNBLOCKED
+
+
+@pytest.mark.parametrize("action", list(Action))
+async def test_many_orders_at_once_are_each_carried_out(store: Store, action: Action) -> None:
+    jobs = [await MADE[found](store) for found in (Status.SCHEDULED, Status.RETRYING, Status.SCHEDULED)]
+    keyed = [draft("keyed", unique=key, delay=HOUR) for key in "abc"]
+    await put(store, *keyed)
+    ids = [job.id for job in jobs] + [one.id for one in keyed]
+    orders = [Order(id=one, action=action, actor="ann") for one in ids]
+    assert {answer.verdict for answer in await store.jobs.operate(orders)} == {Operated.DONE}
+    after = {Action.CANCEL: Status.CANCELLED, Action.RETRY: Status.QUEUED, Action.DELETE: None}[action]
+    assert {None if job is None else job.status for job in await store.views.get(ids)} == {after}
+    if action is not Action.DELETE:
+        assert {(await last_entry(store, one)).actor for one in ids} == {"ann"}
+
+
+async def test_of_many_retried_at_once_one_takes_the_key(store: Store) -> None:
+    ids: list[str] = []
+    for _ in range(3):
+        ids += await put(store, draft("keyed", unique="k", delay=HOUR))
+        await cancel(store, ids[-1])
+    orders = [Order(id=one, action=Action.RETRY, actor="ann") for one in ids]
+    answers = await store.jobs.operate(orders)
+    assert [answer.verdict for answer in answers] == [Operated.DONE, Operated.DUPLICATE, Operated.DUPLICATE]
+    assert {answer.holder for answer in answers} == {None, ids[0]}
+    assert [(await get(store, one)).unique_key for one in ids] == ["k", None, None]
 
 
 async def test_orders_are_answered_one_by_one_in_order(store: Store) -> None:

@@ -120,13 +120,20 @@ class Jobs(Protocol):
         """
         ...
 
-    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
         """Carry out operators' orders, each recorded in the job's history.
+
+        With `tx` everything happens inside the caller's transaction: seen on commit, gone on rollback, never aborted by
+        a refusal. What waited for these jobs is queued in the same step or, on MongoDB, by the next promotion.
 
         Cancel: a waiting job is cancelled, a processing one asked to stop. Retry: a finished, scheduled or retrying job
         is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing. An order
         for jobs that stand in certain statuses only is refused of others, tested in the step that carries it out.
         """
+        ...
+
+    def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
+        """The same inside a synchronous driver's transaction, on the calling thread."""
         ...
 
 

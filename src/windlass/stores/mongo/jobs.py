@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -13,10 +15,18 @@ from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Prun
 from windlass.stores.mongo import inserting, operating, settling, sweeping
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Room, guarded, translate
-from windlass.stores.mongo.joining import insert_joined, insert_joined_now, insert_together, session_of
+from windlass.stores.mongo.joining import (
+    carry,
+    carry_now,
+    clock_now,
+    insert_joined,
+    insert_joined_now,
+    insert_together,
+    session_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from datetime import timedelta
 
     from windlass.core.draft import Draft
@@ -47,19 +57,16 @@ class MongoJobs(Room):
         session = session_of(tx, self.link, awaited=True)
         if not isinstance(session, AsyncClientSession):
             return self.insert_now(drafts, session)
-        try:
+        with _open_session():
             return await insert_joined(self.link, drafts, session)
-        except InvalidOperation as error:
-            raise TransactionRefused("tx cannot be used here: its session or client has been closed") from error
 
     def insert_now(self, drafts: Sequence[Draft], tx: object) -> list[Inserted]:
         """Write inside the caller's own transaction, on the caller's thread."""
         session = session_of(tx, self.link, awaited=False)
         assert isinstance(session, ClientSession)  # noqa: S101  # `session_of` has refused all others
         try:
-            return insert_joined_now(self.link, drafts, session)
-        except InvalidOperation as error:
-            raise TransactionRefused("tx cannot be used here: its session or client has been closed") from error
+            with _open_session():
+                return insert_joined_now(self.link, drafts, session)
         except PyMongoError as error:
             raise translate(error, self.link.place) from error
 
@@ -115,6 +122,33 @@ class MongoJobs(Room):
         return await sweeping.prune(self.link, retention, n)
 
     @guarded
-    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
         """Carry out operators' orders."""
-        return await operating.operate(self.link, orders)
+        if tx is None:
+            return await operating.operate(self.link, orders)
+        session = session_of(tx, self.link, awaited=True)
+        if not isinstance(session, AsyncClientSession):
+            return self.operate_now(orders, session)
+        wake = partial(self.link.news, known=False)
+        with _open_session():
+            return await carry(self.link, operating.joining(orders, await self.link.now(), wake), session, wake)
+
+    def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
+        """The same inside the caller's own transaction, on the caller's thread."""
+        session = session_of(tx, self.link, awaited=False)
+        assert isinstance(session, ClientSession)  # noqa: S101  # `session_of` has refused all others
+        wake = partial(self.link.news, known=False)
+        try:
+            with _open_session():
+                now = clock_now(self.link, session)
+                return carry_now(self.link, operating.joining(orders, now, wake), session, wake)
+        except PyMongoError as error:
+            raise translate(error, self.link.place) from error
+
+
+@contextmanager
+def _open_session() -> Generator[None, None, None]:
+    try:
+        yield
+    except InvalidOperation as error:
+        raise TransactionRefused("tx cannot be used here: its session or client has been closed") from error

@@ -1,4 +1,4 @@
-"""Enqueue inside a transaction: the caller's own, on an asynchronous or a synchronous pymongo session, or the store's.
+"""Questions inside a transaction: the caller's own, on a session of either pymongo client, or the store's.
 
 Inside a transaction a duplicate key would abort all that the caller did, so each draft is looked for first, in the same
 session. Only somebody who commits the same key at the same moment still makes the server abort the transaction.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from pymongo import DeleteOne, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.synchronous.client_session import ClientSession
 
@@ -82,17 +83,27 @@ class OpenQueue:
         self.name, self.update = name, opening(fair)
 
 
-Asked: TypeAlias = Question | Count | Aggregate | InsertMany | OpenQueue
+class Write:
+    """Change and delete jobs, one after the other."""
+
+    def __init__(self, operations: Sequence[UpdateOne | DeleteOne]) -> None:
+        self.operations = operations
+
+
+T = TypeVar("T")
+Asked: TypeAlias = Question | Count | Aggregate | InsertMany | OpenQueue | Write
+Asking: TypeAlias = "Generator[Asked, Any, T]"
+Wake: TypeAlias = "Callable[[Sequence[Notice]], str]"
 
 
 def session_of(tx: object, link: Link, *, awaited: bool) -> Session:
-    """The session that carries the enqueue, if it can."""
+    """The session that carries it, if it can."""
     if isinstance(tx, ClientSession) or (awaited and isinstance(tx, AsyncClientSession)):
         if link.standalone:
             raise TransactionRefused(f"{link.place.address} is a standalone server, which has no transactions")
         return tx
     if isinstance(tx, AsyncClientSession):
-        raise TransactionRefused("tx is an asynchronous session: await the enqueue, or give a session of MongoClient")
+        raise TransactionRefused("tx is an asynchronous session: await the call, or give a session of MongoClient")
     raise TransactionRefused(
         f"tx is a {type(tx).__module__}.{type(tx).__name__}: with a MongoDB store give a pymongo session of a client"
         f" of {link.place.address}"
@@ -112,15 +123,19 @@ async def insert_joined(
             told.extend(notices)
         return link.news(notices, known=told is not None)
 
-    asking = _joining(drafts, await link.now())
+    return await carry(link, _joining(drafts, await link.now()), session, wake)
+
+
+async def carry(link: Link, asking: Asking[T], session: AsyncClientSession, wake: Wake) -> T:
+    """Ask what is asked inside the session's transaction, until it has come to its end."""
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
         try:
             asked = asking.send(answer)
         except StopIteration as done:
-            verdicts: list[Inserted] = done.value
-            return verdicts
+            value: T = done.value
+            return value
         if isinstance(asked, OpenQueue):
             queues = session.client.get_database(link.place.database, write_concern=DURABLE)[link.name("queues")]
             answer = await queues.update_one({"_id": asked.name}, asked.update, upsert=True)
@@ -138,26 +153,36 @@ async def insert_joined(
             answer = (await jobs.update_one(asked.filter, asked.waking(wake), session=session)).modified_count
         elif isinstance(asked, Insert):
             answer = await jobs.insert_one({**asked.doc, "wake": wake(asked.notices)}, session=session)
+        elif isinstance(asked, Write):
+            answer = await jobs.bulk_write(asked.operations, session=session)
         else:
             answer = await jobs.insert_many(asked.waking(wake), session=session)
 
 
 def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSession) -> list[Inserted]:
     """The same on the calling thread."""
+    return carry_now(link, _joining(drafts, clock_now(link, session)), session, partial(link.news, known=False))
+
+
+def clock_now(link: Link, session: ClientSession) -> datetime:
+    """The server's clock, asked over the session's client if it has not shown itself for a while."""
     if not link.clock.fresh:
         sent = time.monotonic()
         hello = session.client.get_database("admin", codec_options=OPTIONS).command("hello")
         link.clock.see(hello["localTime"], sent)
-    wake = partial(link.news, known=False)
-    asking = _joining(drafts, link.clock())
+    return link.clock()
+
+
+def carry_now(link: Link, asking: Asking[T], session: ClientSession, wake: Wake) -> T:
+    """`carry` on the calling thread."""
     answer: Any = None
     database = session.client.get_database(link.place.database, codec_options=OPTIONS)
     while True:
         try:
             asked = asking.send(answer)
         except StopIteration as done:
-            verdicts: list[Inserted] = done.value
-            return verdicts
+            value: T = done.value
+            return value
         if isinstance(asked, OpenQueue):
             queues = session.client.get_database(link.place.database, write_concern=DURABLE)[link.name("queues")]
             answer = queues.update_one({"_id": asked.name}, asked.update, upsert=True)
@@ -174,6 +199,8 @@ def insert_joined_now(link: Link, drafts: Sequence[Draft], session: ClientSessio
             answer = jobs.update_one(asked.filter, asked.waking(wake), session=session).modified_count
         elif isinstance(asked, Insert):
             answer = jobs.insert_one({**asked.doc, "wake": wake(asked.notices)}, session=session)
+        elif isinstance(asked, Write):
+            answer = jobs.bulk_write(asked.operations, session=session)
         else:
             answer = jobs.insert_many(asked.waking(wake), session=session)
 
@@ -182,7 +209,7 @@ def _refuse_elsewhere(link: Link, session: Session) -> None:
     here, there = link.client.nodes, session.client.nodes
     if here and there and not here & there:
         raise TransactionRefused(
-            f"tx is a session on another server than {link.place.address}: an enqueue can only join a transaction there"
+            f"tx is a session on another server than {link.place.address}: windlass can only join one there"
         )
 
 

@@ -1,25 +1,36 @@
-"""Operate: what operators ask of jobs, recorded in the job's own history."""
+"""Operate: what operators ask of jobs, recorded in the job's own history.
+
+Of many jobs all are read in one step and written in another, each only if it is still as it was read. Those that moved
+in between, and those that are deleted while others await them, are dealt with one by one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from pymongo.errors import DuplicateKeyError
+from pymongo import DeleteOne, UpdateOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from windlass.core.blocked import Kind, lines
+from windlass.core.errors import TransactionRefused
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.mongo.inserting import Find
+from windlass.stores.mongo.joining import Write
 from windlass.stores.mongo.notices import CANCEL, CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, change, latest, line
 from windlass.stores.mongo.turns import without_part
 from windlass.stores.mongo.unblocking import has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
+    from windlass.stores.contract import Notice
     from windlass.stores.mongo.connection import Doc, Link
+    from windlass.stores.mongo.joining import Asking, Wake
 
 _FIELDS = dict.fromkeys(
     (
@@ -42,7 +53,67 @@ _FIELDS = dict.fromkeys(
 
 async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
     """One answer per order, in order."""
-    return [await _operate_one(link, order) for order in orders]
+    answers: dict[int, Answer] = {}
+    if len({order.id for order in orders}) == len(orders) > 1:
+        answers = await _together(link, orders)
+    return [
+        answers[number] if number in answers else await _operate_one(link, order) for number, order in enumerate(orders)
+    ]
+
+
+async def _together(link: Link, orders: Sequence[Order]) -> dict[int, Answer]:
+    """The answers to those that could be carried out in one step, by the place of their orders."""
+    docs = {doc["_id"]: doc for doc in await link.jobs.find(_these(orders), _FIELDS).to_list()}
+    apart, now = await without_part(link, _retried(orders, docs)), await link.now()
+    keys = sorted({doc["unique_queued"] for doc in _retried(orders, docs) if "unique_queued" in doc})
+    holding = link.jobs.find({"unique_key": {"$in": keys}}, {"unique_key": 1})
+    taken: set[str | None] = {doc["unique_key"] for doc in await holding.to_list()}
+    answers: dict[int, Answer] = {}
+    moves: dict[int, Move] = {}
+    for number, order in enumerate(orders):
+        doc = docs.get(order.id)
+        if doc is None:
+            answers[number] = Answer(Operated.MISSING)
+        elif (move := decide(order, doc, latest(now, [doc]), apart)).kind is None:
+            answers[number] = move.answer
+        elif not _alone(move, doc) and move.key not in taken:
+            moves[number] = move
+            taken |= {move.key} - {None}
+    if moves:
+        written = await _write(link, list(moves.values()))
+        answers |= {number: move.answer for number, move in moves.items() if move.id in written}
+        done = [docs[move.id] for move in moves.values() if move.id in written and move.answer.verdict is Operated.DONE]
+        await _let_go_on(link, done)
+    return answers
+
+
+def _alone(move: Move, doc: Doc) -> bool:
+    return move.kind is DeleteOne and "next_id" in doc
+
+
+async def _write(link: Link, moves: Sequence[Move]) -> set[str]:
+    """Write all of these in one step; which of them are written."""
+    notices = _notices(moves)
+    operations = [move.operation() for move in moves[:-1]] + [moves[-1].operation(link.news(notices))]
+    try:
+        result = await link.jobs.bulk_write(operations, ordered=False)
+        all_are = result.modified_count + result.deleted_count == len(moves)
+    except BulkWriteError:  # somebody else has taken the unique key of one of them
+        all_are = False
+    link.tell(notices)
+    if all_are:
+        return {move.id for move in moves}
+    fields = {"moves": 1, "history": {"$slice": -1}}
+    there = {doc["_id"]: doc for doc in await link.jobs.find({"_id": {"$in": [m.id for m in moves]}}, fields).to_list()}
+    return {move.id for move in moves if move.is_done(there.get(move.id))}
+
+
+async def _let_go_on(link: Link, docs: Sequence[Doc]) -> None:
+    """Look at those behind these: one that went may have been next in line, and nobody must wait for its end."""
+    if docs:
+        rates = (line for doc in docs for line in lines(rate=doc.get("rate_key")))
+        await unblock(link, lines_of(docs).union(rates))
+        await has_freed(link, docs)
 
 
 async def _operate_one(link: Link, order: Order) -> Answer:
@@ -55,52 +126,98 @@ async def _operate_one(link: Link, order: Order) -> Answer:
         if answer is None:
             continue
         if answer.verdict is Operated.DONE:
-            # The one that went may have been next in line: those behind it must not wait for its end.
-            await unblock(link, lines_of([doc]).union(lines(rate=doc.get("rate_key"))))
-            await has_freed(link, [doc])
+            await _let_go_on(link, [doc])
         return answer
 
 
 async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
-    found = STATUSES[doc["status"]]
-    if not order.allows(found):
-        return Answer(Operated.REFUSED, found)
     now = latest(await link.now(), [doc])
-    if order.action is Action.CANCEL:
-        return await _cancel(link, order, doc, now)
-    if order.action is Action.RETRY:
-        return await _retry(link, order, doc, now)
-    return await _delete(link, order, doc, now)
+    apart = await without_part(link, _retried([order], {order.id: doc}))
+    move = decide(order, doc, now, apart)
+    if move.kind is None:
+        return move.answer
+    if _alone(move, doc):
+        # The job that awaits it learns how it ended while it can still be asked. It is cancelled first: who dies in
+        # between leaves that, and not a gap that looks like success.
+        if not STATUSES[doc["status"]].finished:
+            cancel = decide(replace(order, action=Action.CANCEL, only=None), doc, now, apart)
+            if not await _written(link, cancel):
+                return None
+            doc = {**doc, "status": Status.CANCELLED.value, "moves": doc["moves"] + 1}
+        await unblock(link, lines(flow=doc["next_id"]))
+        move = move._replace(found=_as_it_is(doc))
+    try:
+        return move.answer if await _written(link, move) else None
+    except DuplicateKeyError:
+        holder = await link.jobs.find_one({"unique_key": doc.get("unique_queued")}, {"_id": 1})
+        return None if holder is None else Answer(Operated.DUPLICATE, STATUSES[doc["status"]], holder["_id"])
 
 
-async def _written(link: Link, doc: Doc, told: Doc, values: Doc) -> bool:
-    found = {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
-    notices = news_of([(told["status"], doc["queue"])])
-    if told["status"] == Status.PROCESSING:
-        notices.append(CANCEL)
-    done = await link.jobs.update_one(found, change(told, values, wake=link.news(notices)))
-    if done.modified_count:
+async def _written(link: Link, move: Move) -> bool:
+    notices = _notices([move])
+    if move.kind is DeleteOne:
+        done = (await link.jobs.delete_one(move.found)).deleted_count
+    else:
+        update = change(move.told, move.values, wake=link.news(notices))
+        done = (await link.jobs.update_one(move.found, update)).modified_count
+    if done:
         link.tell(notices)
-    return bool(done.modified_count)
+    return bool(done)
+
+
+# What becomes of one order.
+
+
+_NOTHING: Doc = {}
+
+
+class Move(NamedTuple):
+    """The answer to an order and, where something is to be written, what: a change, or a delete."""
+
+    id: str
+    queue: str
+    answer: Answer
+    found: Doc
+    """the job as it was read"""
+    kind: type[UpdateOne | DeleteOne] | None = None
+    told: Doc = _NOTHING
+    """the line of history"""
+    values: Doc = _NOTHING
+    key: str | None = None
+    """the unique key that it takes"""
+
+    def operation(self, wake: str | None = None) -> UpdateOne | DeleteOne:
+        """As one of many."""
+        if self.kind is DeleteOne:
+            return DeleteOne(self.found)
+        return UpdateOne(self.found, change(self.told, self.values, wake=wake))
+
+    def is_done(self, doc: Doc | None) -> bool:
+        """Whether the job as it is now shows that this was written, and nothing since."""
+        if doc is None or self.kind is DeleteOne:
+            return doc is None and self.kind is DeleteOne
+        return bool(doc["moves"] == self.found["moves"] + 1 and doc["history"][-1] == self.told)
+
+
+def _as_it_is(doc: Doc) -> Doc:
+    return {"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]}
+
+
+def _notices(moves: Sequence[Move]) -> list[Notice]:
+    told = news_of((move.told["status"], move.queue) for move in moves if move.kind is UpdateOne)
+    asked = [CANCEL] * any(move.answer.verdict is Operated.REQUESTED for move in moves)
+    return [*told, *asked] or [CHANGED]
+
+
+def _these(orders: Sequence[Order]) -> Doc:
+    return {"_id": {"$in": sorted({order.id for order in orders})}}
+
+
+def _retried(orders: Sequence[Order], docs: Mapping[str, Doc]) -> list[Doc]:
+    return [docs[order.id] for order in orders if order.action is Action.RETRY and order.id in docs]
 
 
 _OUT_OF_LINE = {"blocked_by": None, "called": None}
-
-
-async def _cancel(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
-    found = STATUSES[doc["status"]]
-    if found in WAITING:
-        told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
-        values: Doc = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
-        values["frees"] = True if "next_id" in doc else None
-        return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
-    if found is Status.PROCESSING:
-        told = line(now, Happened.CANCEL_REQUESTED, found, by=order.actor, note=order.reason)
-        values = {"cancel_requested_at": doc.get("cancel_requested_at", now)}
-        return Answer(Operated.REQUESTED, found) if await _written(link, doc, told, values) else None
-    return Answer(Operated.REFUSED, found)
-
-
 _AFRESH = dict.fromkeys(
     (
         "result",
@@ -117,37 +234,113 @@ _AFRESH = dict.fromkeys(
 )
 
 
-async def _retry(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
-    found = STATUSES[doc["status"]]
-    told = line(now, Happened.RETRIED, Status.QUEUED, by=order.actor, note=order.reason)
-    waits = found in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(doc.get("blocked_by"))
-    if not waits and not found.finished:
-        return Answer(Operated.REFUSED, found)
+def decide(order: Order, doc: Doc, now: datetime, apart: Collection[str]) -> Move:
+    """What becomes of the job; `apart` are those to be told from others that take turns in their queue."""
+    status = STATUSES[doc["status"]]
+    move = Move(doc["_id"], doc["queue"], Answer(Operated.REFUSED, status), _as_it_is(doc))
+    if not order.allows(status):
+        return move
+    if order.action is Action.CANCEL:
+        return _cancel(move, order, doc, status, now)
+    if order.action is Action.RETRY:
+        return _retry(move, order, doc, status, now, apart=doc["_id"] in apart)
+    if status is Status.PROCESSING:
+        return move
+    return move._replace(answer=Answer(Operated.DONE, status), kind=DeleteOne)
+
+
+def _cancel(move: Move, order: Order, doc: Doc, status: Status, now: datetime) -> Move:
+    if status in WAITING:
+        told = line(now, Happened.CANCELLED, Status.CANCELLED, by=order.actor, note=order.reason)
+        values: Doc = {"finished_at": now, "cancel_requested_at": now, "unique_key": None, **_OUT_OF_LINE}
+        values["frees"] = True if "next_id" in doc else None
+        return move._replace(answer=Answer(Operated.DONE, status), kind=UpdateOne, told=told, values=values)
+    if status is Status.PROCESSING:
+        told = line(now, Happened.CANCEL_REQUESTED, status, by=order.actor, note=order.reason)
+        values = {"cancel_requested_at": doc.get("cancel_requested_at", now)}
+        return move._replace(answer=Answer(Operated.REQUESTED, status), kind=UpdateOne, told=told, values=values)
+    return move
+
+
+def _retry(move: Move, order: Order, doc: Doc, status: Status, now: datetime, *, apart: bool) -> Move:
+    waits = status in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(doc.get("blocked_by"))
+    if not waits and not status.finished:
+        return move
     values: Doc = {"run_at": now, "queued_at": now, "blocked_by": None}
-    if await without_part(link, [doc]):
+    if apart:
         values["fair_key"] = ""
+    key = None if waits else doc.get("unique_queued")
     if not waits:
-        key = doc.get("unique_queued")
         values |= {**_AFRESH, "attempts": 0, "crashes": 0, "charged": None, "unique_key": key}
-    try:
-        return Answer(Operated.DONE, found) if await _written(link, doc, told, values) else None
-    except DuplicateKeyError:
-        holder = await link.jobs.find_one({"unique_key": doc.get("unique_queued")}, {"_id": 1})
-        return None if holder is None else Answer(Operated.DUPLICATE, found, holder["_id"])
+    told = line(now, Happened.RETRIED, Status.QUEUED, by=order.actor, note=order.reason)
+    return move._replace(answer=Answer(Operated.DONE, status), kind=UpdateOne, told=told, values=values, key=key)
 
 
-async def _delete(link: Link, order: Order, doc: Doc, now: datetime) -> Answer | None:
-    found = STATUSES[doc["status"]]
-    if found is Status.PROCESSING:
-        return Answer(Operated.REFUSED, found)
-    if "next_id" in doc:
-        # The job that awaits it learns how it ended while it can still be asked. It is cancelled first: who dies in
-        # between leaves that, and not a gap that looks like success.
-        if not found.finished:
-            if await _cancel(link, order, doc, now) is None:
-                return None
-            doc = {**doc, "status": Status.CANCELLED.value, "moves": doc["moves"] + 1}
-        await unblock(link, lines(flow=doc["next_id"]))
-    done = await link.jobs.delete_one({"_id": doc["_id"], "status": doc["status"], "moves": doc["moves"]})
-    link.tell([CHANGED])
-    return Answer(Operated.DONE, found) if done.deleted_count else None
+# Inside the caller's own transaction.
+
+
+def joining(orders: Sequence[Order], now: datetime, wake: Wake) -> Asking[list[Answer]]:
+    """The orders as questions; what waited for these jobs is queued by the next promotion after the commit.
+
+    Nothing is written before all is known: neither a refusal nor a key that another holds aborts the transaction.
+    """
+    rows: list[Doc] = yield Find("jobs", _these(orders), tuple(_FIELDS))
+    docs = {doc["_id"]: doc for doc in rows}
+    yield from _refuse_awaited(orders, docs)
+    retried = _retried(orders, docs)
+    queues = sorted({doc["queue"] for doc in retried if "fair_key" not in doc})
+    rows = yield Find("queues", {"_id": {"$in": queues}, "fair": {"$exists": True}}, ("_id",))
+    fair = {row["_id"] for row in rows}
+    apart = {doc["_id"] for doc in retried if "fair_key" not in doc and doc["queue"] in fair}
+    keys = sorted({doc["unique_queued"] for doc in retried if "unique_queued" in doc})
+    rows = yield Find("jobs", {"unique_key": {"$in": keys}}, ("unique_key",))
+    holders: dict[str, str] = {row["unique_key"]: row["_id"] for row in rows}
+    moves: list[Move] = []
+    answers = [_joined(order, docs, latest(now, docs.values()), apart, holders, moves) for order in orders]
+    if moves:
+        wakes = [None] * (len(moves) - 1) + [wake(_notices(moves))]
+        yield Write([move.operation(woken) for move, woken in zip(moves, wakes, strict=True)])
+    return answers
+
+
+def _joined(
+    order: Order,
+    docs: dict[str, Doc],
+    now: datetime,
+    apart: Collection[str],
+    holders: dict[str, str],
+    moves: list[Move],
+) -> Answer:
+    """The answer to one of several orders; what it leaves is what the next one finds."""
+    doc = docs.get(order.id)
+    if doc is None:
+        return Answer(Operated.MISSING)
+    move = decide(order, doc, now, apart)
+    if move.kind is None:
+        return move.answer
+    if move.key is not None and holders.get(move.key, order.id) != order.id:
+        return Answer(Operated.DUPLICATE, STATUSES[doc["status"]], holders[move.key])
+    moves.append(move)
+    if move.answer.verdict is Operated.DONE:
+        for key in [key for key, holder in holders.items() if holder == order.id]:
+            del holders[key]
+    if move.key is not None:
+        holders[move.key] = order.id
+    if move.kind is DeleteOne:
+        del docs[order.id]
+    else:
+        docs[order.id] = {**doc, **move.values, "status": move.told["status"], "moves": doc["moves"] + 1}
+        docs[order.id] = {name: value for name, value in docs[order.id].items() if value is not None}
+    return move.answer
+
+
+def _refuse_awaited(orders: Sequence[Order], docs: Mapping[str, Doc]) -> Asking[None]:
+    """A deleted job leaves no trace, and only what is committed can tell the one that awaits it."""
+    deleted = [docs[order.id] for order in orders if order.action is Action.DELETE and order.id in docs]
+    awaiting = {doc["next_id"]: doc["_id"] for doc in deleted if "next_id" in doc}
+    waits: list[Doc] = yield Find("jobs", {"_id": {"$in": sorted(awaiting)}, "status": Status.BLOCKED.value}, ("_id",))
+    for doc in waits:
+        raise TransactionRefused(
+            f"job {awaiting[doc['_id']]} is awaited by job {doc['_id']}, and MongoDB cannot delete such a one inside a"
+            " transaction: cancel it there, or delete it after your commit"
+        )

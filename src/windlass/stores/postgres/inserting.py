@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.blocked import Kind
 from windlass.core.draft import Draft
-from windlass.core.errors import StoreUnavailable, TransactionRefused
+from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.postgres.connection import carry
+from windlass.stores.postgres.joining import elsewhere, located
 from windlass.stores.postgres.locking import LOCK, key_locks
 from windlass.stores.postgres.notices import channel_of, of_drafts
 from windlass.stores.postgres.records import (
@@ -119,29 +120,15 @@ async def insert_in(link: Link, ask: Ask, drafts: Sequence[Draft]) -> list[Inser
     return await carry(ask, carefully(link, drafts))
 
 
-SCHEMA = """
-SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1::text)
-"""
-
-
 def joining(link: Link, drafts: Sequence[Draft]) -> Steps[list[Inserted]]:
     """The same inside the caller's own transaction, whose commit also sends the notices."""
-    if link.schema is None:  # the store has not been opened: the tables are where the caller finds them
-        found: Rows = yield SCHEMA, (f"{link.place.namespace}_jobs",)
-        if not found:
-            raise TransactionRefused(
-                f"tx is on a database without windlass's tables: is it that of {link.place.address}? Otherwise run"
-                " 'windlass migrate' first"
-            )
-        link.schema = found[0][0]
+    yield from located(link)
     channel, plain = channel_of(link), all(map(_plain, drafts))
     fast: Sequence[Draft] = drafts if plain else ()
     turns = yield from taking(fast)
     [(here, bounded, *_)] = yield INSERT, _values(fast, turns, link.identity, channel)
     if not here:
-        raise TransactionRefused(
-            f"tx is a transaction on another database than {link.place.address}: an enqueue can only join one there"
-        )
+        raise elsewhere(link)
     if bounded or not plain:
         return (yield from carefully(link, drafts, channel))
     return [Created(draft.id) for draft in drafts]

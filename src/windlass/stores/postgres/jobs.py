@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
-from windlass.stores.contract import Claimed, Created, Extended, Inserted, Operated, Promoted, Replaced, Verdict
+from windlass.stores.contract import Claimed, Created, Extended, Inserted, Promoted, Replaced, Verdict
 from windlass.stores.postgres import inserting, joining, operating, pruning, rescuing, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import FIRST_TOKEN, Room, guarded, in_doubt
 from windlass.stores.postgres.leases import Leases
-from windlass.stores.postgres.notices import CANCEL, CHANGED, channel_of, claimable, of_drafts
+from windlass.stores.postgres.notices import CHANGED, channel_of, claimable, of_drafts
 from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of, whole
 from windlass.stores.postgres.rescuing import Watch
 from windlass.stores.postgres.unblocking import Rounds
@@ -191,11 +191,16 @@ class PostgresJobs(Room):
         return await pruning.prune(self.link, retention, n, self._passed)
 
     @guarded
-    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
         """Carry out operators' orders."""
         if not orders:
             return []
-        answers, queues = await operating.operate(self.link, orders)
-        asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
-        self.link.changed(CHANGED, *([CANCEL] if asked else ()), *claimable(queues))
+        if tx is not None:
+            return await joining.join(self.link, tx, operating.joining(self.link, orders))
+        answers, notices = await operating.operate(self.link, orders)
+        self.link.changed(*notices)
         return answers
+
+    def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
+        """The same inside a synchronous driver's transaction, on the caller's thread."""
+        return joining.join_now(self.link, tx, operating.joining(self.link, orders)) if orders else []

@@ -54,7 +54,7 @@ def join_now(link: Link, tx: object, steps: Generator[tuple[str, tuple[Any, ...]
         now = _now(tx)
         if now is None:
             if _kind(tx) in _AWAITED:
-                raise TransactionRefused(f"tx is a {_name(tx)}, which has to be awaited: await the enqueue")
+                raise TransactionRefused(f"tx is a {_name(tx)}, which has to be awaited: await the call")
             raise TransactionRefused(f"tx is a {_name(tx)}: with a PostgreSQL store give {_GIVE}")
         run, whole = now
         with whole:
@@ -65,6 +65,38 @@ def join_now(link: Link, tx: object, steps: Generator[tuple[str, tuple[Any, ...]
             except StopIteration as done:
                 value: T = done.value
                 return value
+
+
+SCHEMA = """
+SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1::text)
+"""
+HERE = "SELECT value FROM windlass_meta WHERE key = 'identity'"
+
+
+def located(link: Link, *, compare: bool = False) -> Generator[tuple[str, tuple[Any, ...]], Rows, None]:
+    """Where the tables are, if the store has not been opened: where the caller finds them.
+
+    With `compare` also whether they are this store's own; an insert finds that out by itself.
+    """
+    if link.schema is None:
+        found: Rows = yield SCHEMA, (f"{link.place.namespace}_jobs",)
+        if not found:
+            raise TransactionRefused(
+                f"tx is on a database without windlass's tables: is it that of {link.place.address}? Otherwise run"
+                " 'windlass migrate' first"
+            )
+        link.schema = found[0][0]
+    if compare and link.identity is not None:
+        rows: Rows = yield HERE, ()
+        if [value for (value,) in rows] != [link.identity]:
+            raise elsewhere(link)
+
+
+def elsewhere(link: Link) -> TransactionRefused:
+    """What is said of a transaction on another database."""
+    return TransactionRefused(
+        f"tx is a transaction on another database than {link.place.address}: windlass can only join one there"
+    )
 
 
 _KINDS = {

@@ -1,69 +1,102 @@
-"""Operate: what operators ask of jobs, recorded in the job's own history."""
+"""Operate: what operators ask of jobs, recorded in the job's own history.
+
+Many orders take as many statements as one: rows are held, what becomes of each is decided, and all of a kind is written
+at once. As steps that any driver can carry, so that they can also join the caller's own transaction.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
-from windlass.stores.postgres.locking import key_locks, lock
+from windlass.stores.postgres.connection import carry
+from windlass.stores.postgres.joining import located
+from windlass.stores.postgres.locking import LOCK, key_locks
+from windlass.stores.postgres.notices import CANCEL as TO_CANCEL
+from windlass.stores.postgres.notices import CHANGED, channel_of, claimable
 from windlass.stores.postgres.records import AT, CLOCK, STATUSES, append, line_end, marked
-from windlass.stores.postgres.unblocking import unblock
+from windlass.stores.postgres.settling import TELL
+from windlass.stores.postgres.unblocking import unblocking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from windlass.stores.postgres.connection import Ask, Link
+    from windlass.stores.contract import Notice
+    from windlass.stores.postgres.connection import Link, Rows, Steps
 
 KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
 NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
-SELECT id, status, unique_queued, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by, queue
+SELECT id, status, unique_queued, unique_key, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by,
+    queue
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
 """
+HOLDERS = "SELECT unique_key, id FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
 
 
-async def operate(link: Link, orders: Sequence[Order]) -> tuple[list[Answer], list[str]]:
-    """One answer per order, in order; and the queue of each job that was queued."""
-    return await link.transaction(lambda ask: _operate(link, ask, orders))
+class Carried(NamedTuple):
+    """One answer per order, in order; and what is to be told of them."""
+
+    answers: list[Answer]
+    notices: list[Notice]
 
 
-async def _operate(link: Link, ask: Ask, orders: Sequence[Order]) -> tuple[list[Answer], list[str]]:
+async def operate(link: Link, orders: Sequence[Order]) -> Carried:
+    """In one transaction of the store's own."""
+    return await link.transaction(lambda ask: carry(ask, _operating(link, orders)))
+
+
+def joining(link: Link, orders: Sequence[Order]) -> Steps[list[Answer]]:
+    """Inside the caller's own transaction, whose commit also sends the notices."""
+    yield from located(link, compare=True)
+    carried = yield from _operating(link, orders)
+    yield TELL, (channel_of(link), [notice.text() for notice in carried.notices])
+    return carried.answers
+
+
+def _operating(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
     ids = {order.id for order in orders}
     retried = sorted({order.id for order in orders if order.action is Action.RETRY})
+    keys: list[str] = []
     if retried:
-        await lock(ask, key_locks(link, [key for (key,) in await ask(KEYS, retried)]))
+        rows: Rows = yield KEYS, (retried,)
+        keys = sorted({key for (key,) in rows})
+    if keys:
+        yield LOCK, (sorted(key_locks(link, keys)),)
     deletes = sorted({order.id for order in orders if order.action is Action.DELETE})
     if deletes:
         # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
-        ids |= {next_id for (next_id,) in await ask(NEXT, deletes) if next_id is not None}
-    found = {row[0]: _Found(*row) for row in await ask(HELD, sorted(ids))}
-    # Whoever came by while the rows were held has passed over those that wait for others.
-    waited = {job.blocked_by for job in found.values() if job.blocked_by and Kind.FLOW.blocks(job.blocked_by)}
+        rows = yield NEXT, (deletes,)
+        ids |= {next_id for (next_id,) in rows if next_id is not None}
+    rows = yield HELD, (sorted(ids),)
+    deciding = _Deciding({row[0]: _Found(*row) for row in rows})
+    if keys:
+        rows = yield HOLDERS, (keys,)
+        deciding.holders = dict(rows)
     answers: list[Answer] = []
-    queued: list[str] = []
-    unfinished: dict[str, str] = {}
+    for run in _runs(orders):
+        answers += [deciding.answer(order) for order in run]
+        for statement in _WRITES:
+            if written := deciding.writes.pop(statement, None):
+                yield statement, tuple(list(column) for column in zip(*written, strict=True))
+    freed = yield from unblocking(link, deciding.waited, deciding.unfinished)
+    asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
+    return Carried(answers, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(deciding.queued + freed)])
+
+
+def _runs(orders: Sequence[Order]) -> Iterator[list[Order]]:
+    """The orders in runs that name each job once: of two orders for one job the first is written before the second."""
+    run: dict[str, Order] = {}
     for order in orders:
-        job = found.get(order.id)
-        if job is None:
-            answers.append(Answer(Operated.MISSING))
-            continue
-        allowed = order.allows(job.status)
-        answer = await _ACTIONS[order.action](ask, order, job) if allowed else Answer(Operated.REFUSED, job.status)
-        if answer.verdict is Operated.DONE:
-            # The one that went may have been next in line: those behind it must not wait for its end.
-            waited.update(job.lines)
-            if order.action is Action.RETRY:
-                queued.append(job.queue)
-            if order.action is Action.DELETE:
-                del found[order.id]
-                if job.next_id is not None and not job.status.finished:
-                    unfinished.setdefault(job.next_id, job.id)
-        answers.append(answer)
-    freed = await unblock(link, ask, waited, unfinished)
-    return answers, queued + freed
+        if order.id in run:
+            yield list(run.values())
+            run = {}
+        run[order.id] = order
+    yield list(run.values())
 
 
 class _Found:
@@ -74,6 +107,7 @@ class _Found:
         id_: str,
         status: str,
         unique_queued: str | None,
+        unique_key: str | None,
         limit_key: str | None,
         unique_running: str | None,
         idempotency_key: str | None,
@@ -83,84 +117,119 @@ class _Found:
         queue: str,
     ) -> None:
         self.id, self.status, self.blocked_by, self.queue = id_, STATUSES[status], blocked_by, queue
-        self.unique_queued, self.idempotency_key, self.next_id = unique_queued, idempotency_key, next_id
+        self.unique_queued, self.unique_key = unique_queued, unique_key
+        self.idempotency_key, self.next_id = idempotency_key, next_id
         self.lines = lines(limit=limit_key, unique=unique_running, rate=rate_key, flow=next_id)
         """where others may stand behind it"""
 
 
+_TOLD = "unnest($1::text[], $2::text[]) AS told (id, line)"
+_LINE = append("told.line")
 CANCEL = f"""
 WITH {CLOCK}
 UPDATE windlass_jobs AS j SET status = 'cancelled', finished_at = {AT}, updated_at = {AT}, cancel_requested_at = {AT},
-    unique_key = NULL, blocked_by = NULL, {append("$2::text")}
-FROM clock AS c WHERE j.id = $1::text
+    unique_key = NULL, blocked_by = NULL, {_LINE}
+FROM clock AS c, {_TOLD} WHERE j.id = told.id
 """  # noqa: S608  # made of constants
 REQUEST = f"""
 WITH {CLOCK}
-UPDATE windlass_jobs AS j SET cancel_requested_at = coalesce(j.cancel_requested_at, {AT}), updated_at = {AT},
-    {append("$2::text")}
-FROM clock AS c WHERE j.id = $1::text
+UPDATE windlass_jobs AS j SET cancel_requested_at = coalesce(j.cancel_requested_at, {AT}), updated_at = {AT}, {_LINE}
+FROM clock AS c, {_TOLD} WHERE j.id = told.id
 """  # noqa: S608  # made of constants
-
-
-async def _cancel(ask: Ask, order: Order, job: _Found) -> Answer:
-    found = job.status
-    if found in WAITING:
-        line = line_end(Happened.CANCELLED, Status.CANCELLED, order.actor, note=order.reason)
-        await ask(CANCEL, order.id, line)
-        job.status, job.blocked_by = Status.CANCELLED, None
-        return Answer(Operated.DONE, found)
-    if found is Status.PROCESSING:
-        line = line_end(Happened.CANCEL_REQUESTED, found, order.actor, note=order.reason)
-        await ask(REQUEST, order.id, line)
-        return Answer(Operated.REQUESTED, found)
-    return Answer(Operated.REFUSED, found)
-
-
-HOLDER = "SELECT id FROM windlass_jobs WHERE unique_key = $1::text AND id <> $2::text"
 RESTART = f"""
 WITH {CLOCK}
 UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, attempts = 0,
     crashes = 0, charged = NULL, {marked()},
     result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL,
     duration_ms = NULL, wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = j.unique_queued,
-    {append("$2::text")}
-FROM clock AS c WHERE j.id = $1::text
+    {_LINE}
+FROM clock AS c, {_TOLD} WHERE j.id = told.id
 """  # noqa: S608  # made of constants
 HURRY = f"""
 WITH {CLOCK}
 UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, blocked_by = NULL,
-    {marked()}, {append("$2::text")}
-FROM clock AS c WHERE j.id = $1::text
+    {marked()}, {_LINE}
+FROM clock AS c, {_TOLD} WHERE j.id = told.id
 """  # noqa: S608  # made of constants
+FORGET_KEYS = """
+DELETE FROM windlass_idempotency AS i USING unnest($1::text[], $2::text[]) AS told (key, id)
+WHERE i.key = told.key AND i.job_id = told.id
+"""
+DELETE = "DELETE FROM windlass_jobs WHERE id = ANY ($1::text[])"
+_WRITES = (CANCEL, REQUEST, FORGET_KEYS, DELETE, HURRY, RESTART)
+"""in this order: a key that one gives up may be taken by another"""
 
 
-async def _retry(ask: Ask, order: Order, job: _Found) -> Answer:
-    found = job.status
-    line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
-    if found in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(job.blocked_by):
-        await ask(HURRY, order.id, line)
-    elif not found.finished:
-        return Answer(Operated.REFUSED, found)
-    else:
-        held = await ask(HOLDER, job.unique_queued, order.id) if job.unique_queued is not None else ()
-        if held:
-            return Answer(Operated.DUPLICATE, found, held[0][0])
-        await ask(RESTART, order.id, line)
-    job.status, job.blocked_by = Status.QUEUED, None
-    return Answer(Operated.DONE, found)
+class _Deciding:
+    """What becomes of one order after another, and what is to be written of them."""
 
+    def __init__(self, found: dict[str, _Found]) -> None:
+        self._found = found
+        self.holders: dict[str, str] = {}
+        self.writes: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+        # Whoever came by while the rows were held has passed over those that wait for others.
+        self.waited = {job.blocked_by for job in found.values() if job.blocked_by and Kind.FLOW.blocks(job.blocked_by)}
+        self.queued: list[str] = []
+        self.unfinished: dict[str, str] = {}
 
-DELETE = "DELETE FROM windlass_jobs WHERE id = $1::text"
-FORGET_KEY = "DELETE FROM windlass_idempotency WHERE key = $1::text AND job_id = $2::text"
+    def answer(self, order: Order) -> Answer:
+        job = self._found.get(order.id)
+        if job is None:
+            return Answer(Operated.MISSING)
+        status = job.status
+        if not order.allows(status):
+            return Answer(Operated.REFUSED, status)
+        act = {Action.CANCEL: self._cancel, Action.RETRY: self._retry, Action.DELETE: self._delete}[order.action]
+        verdict, holder = act(order, job)
+        if verdict is Operated.DONE:
+            # The one that went may have been next in line: those behind it must not wait for its end.
+            self.waited.update(job.lines)
+        return Answer(verdict, status, holder)
 
+    def _cancel(self, order: Order, job: _Found) -> tuple[Operated, str | None]:
+        if job.status in WAITING:
+            line = line_end(Happened.CANCELLED, Status.CANCELLED, order.actor, note=order.reason)
+            self.writes[CANCEL].append((job.id, line))
+            job.status, job.blocked_by = Status.CANCELLED, None
+            self._give_up_key(job)
+            return Operated.DONE, None
+        if job.status is Status.PROCESSING:
+            line = line_end(Happened.CANCEL_REQUESTED, job.status, order.actor, note=order.reason)
+            self.writes[REQUEST].append((job.id, line))
+            return Operated.REQUESTED, None
+        return Operated.REFUSED, None
 
-async def _delete(ask: Ask, order: Order, job: _Found) -> Answer:
-    if job.status is Status.PROCESSING:
-        return Answer(Operated.REFUSED, job.status)
-    if job.idempotency_key is not None:
-        await ask(FORGET_KEY, job.idempotency_key, order.id)
-    await ask(DELETE, order.id)
-    return Answer(Operated.DONE, job.status)
+    def _retry(self, order: Order, job: _Found) -> tuple[Operated, str | None]:
+        line = line_end(Happened.RETRIED, Status.QUEUED, order.actor, note=order.reason)
+        if job.status in (Status.SCHEDULED, Status.RETRYING) or Kind.PAYLOAD.blocks(job.blocked_by):
+            self.writes[HURRY].append((job.id, line))
+        elif not job.status.finished:
+            return Operated.REFUSED, None
+        else:
+            key = job.unique_queued
+            holder = None if key is None else self.holders.get(key)
+            if holder is not None and holder != job.id:
+                return Operated.DUPLICATE, holder
+            if key is not None:
+                self.holders[key], job.unique_key = job.id, key
+            self.writes[RESTART].append((job.id, line))
+        job.status, job.blocked_by = Status.QUEUED, None
+        self.queued.append(job.queue)
+        return Operated.DONE, None
 
+    def _delete(self, order: Order, job: _Found) -> tuple[Operated, str | None]:
+        if job.status is Status.PROCESSING:
+            return Operated.REFUSED, None
+        if job.idempotency_key is not None:
+            self.writes[FORGET_KEYS].append((job.idempotency_key, job.id))
+        self.writes[DELETE].append((job.id,))
+        self._give_up_key(job)
+        del self._found[order.id]
+        if job.next_id is not None and not job.status.finished:
+            self.unfinished.setdefault(job.next_id, job.id)
+        return Operated.DONE, None
 
-_ACTIONS = {Action.CANCEL: _cancel, Action.RETRY: _retry, Action.DELETE: _delete}
+    def _give_up_key(self, job: _Found) -> None:
+        if job.unique_key is not None and self.holders.get(job.unique_key) == job.id:
+            del self.holders[job.unique_key]
+        job.unique_key = None

@@ -85,14 +85,23 @@ class RedisJobs(Room):
         return await sweeping.prune(self.link, retention, n)
 
     @guarded
-    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
         """Carry out operators' orders."""
+        if tx is not None:
+            _refuse(tx, _AFTERWARDS)
         return await operating.operate(self.link, orders)
 
+    def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
+        """Redis has no transaction that an order could join."""
+        _refuse(tx, _AFTERWARDS)
 
-def _refuse(tx: object) -> NoReturn:
+
+_ENQUEUE_LATER = "enqueue after your commit, with a unique or idempotency key so that a second try makes no second job"
+_AFTERWARDS = "cancel, retry or delete after your commit"
+
+
+def _refuse(tx: object, instead: str = _ENQUEUE_LATER) -> NoReturn:
     raise TransactionRefused(
-        f"tx is a {type(tx).__module__}.{type(tx).__name__}, but Redis has no transaction that an enqueue can join:"
-        " enqueue after your commit, with a unique or idempotency key so that a second try makes no second job, or keep"
-        " the jobs in the database of the transaction (PostgreSQL, MongoDB or SQLite)"
+        f"tx is a {type(tx).__module__}.{type(tx).__name__}, but Redis has no transaction that windlass can join:"
+        f" {instead}, or keep the jobs in the database of the transaction (PostgreSQL, MongoDB or SQLite)"
     )

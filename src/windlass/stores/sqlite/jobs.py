@@ -150,7 +150,7 @@ class SqliteJobs:
         found = next((file for _, name, file in db.execute("PRAGMA database_list") if name == "main"), "")
         if place.in_memory or not found or Path(found).resolve() != Path(place.path).resolve():
             raise TransactionRefused(
-                f"tx is a connection to {found or 'a database in memory'}, the jobs are in {place.path}: an enqueue can"
+                f"tx is a connection to {found or 'a database in memory'}, the jobs are in {place.path}: windlass can"
                 " only join a transaction on the same file"
             )
 
@@ -264,10 +264,21 @@ class SqliteJobs:
         old = await self._engine.read(lambda db, now: pruning.past(db, self._sql, retention, self._rounds, n, now))
         return await self._engine.write(lambda db, now: pruning.prune(db, self._sql, old, now))
 
-    async def operate(self, orders: Sequence[Order]) -> list[Answer]:
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
         """Carry out operators' orders."""
+        if tx is not None:
+            return self.operate_now(orders, tx)
         carried = await self._engine.write(
             lambda db, now: operating.operate(db, self._sql, orders, now),
             tell=lambda carried, _: News(carried.queued, changed=1),
+        )
+        return carried.answers
+
+    def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
+        """The same inside the caller's own transaction on the same file, on the caller's thread."""
+        carried = self._join(
+            tx,
+            lambda db, now: operating.operate(db, self._sql, orders, now),
+            lambda carried, _: News(carried.queued, changed=1),
         )
         return carried.answers
