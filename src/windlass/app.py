@@ -366,7 +366,7 @@ class Windlass:
 
     @contextmanager
     def within(self, tx: object) -> Generator[None, None, None]:
-        """Let everything enqueued below join the caller's transaction."""
+        """Let everything enqueued, cancelled, retried and deleted below join the caller's transaction."""
         token = self.client.enter(tx)
         try:
             yield

@@ -194,3 +194,17 @@ async def test_a_connection_that_commits_by_itself_enqueues_at_once(app: Windlas
         await define(app).using(tx=conn).enqueue(1)
         assert not conn.in_transaction
         assert await count(app) == 1
+
+
+async def test_a_transaction_that_has_read_nothing_waits_for_who_is_writing(app: Windlass, path: Path) -> None:
+    send = define(app)
+    rival = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with closing(rival), closing(sqlite3.connect(path, isolation_level=None)) as own:
+        own.execute("BEGIN")
+        rival.execute("BEGIN IMMEDIATE")
+        rival.execute("CREATE TABLE orders (id INTEGER)")
+        # What it has read by then would be out of date, and it could not write any more.
+        threading.Timer(0.2, rival.execute, ["COMMIT"]).start()
+        await send.using(tx=own).enqueue(1)
+        own.execute("COMMIT")
+    assert await count(app) == 1

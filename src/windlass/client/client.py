@@ -219,7 +219,8 @@ class Client:
         joined = tx if tx is not None else self._ambient.get()
         if joined is not None and self.behind.get() is not None:
             raise TransactionRefused(
-                "a transaction is joined on the thread it was begun on, and run_sync works on another: use enqueue_sync"
+                "a transaction is joined on the thread it was begun on, and run_sync works on another: use the call of"
+                " that name that ends in _sync, as enqueue_sync and cancel_sync"
             )
         return joined
 

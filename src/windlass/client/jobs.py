@@ -126,32 +126,80 @@ class JobsRoom:
         return None
 
     @overload
-    async def cancel(self, job: JobRef, /, *, actor: str = ..., reason: str | None = ...) -> bool: ...
+    async def cancel(
+        self, job: JobRef, /, *, actor: str = ..., reason: str | None = ..., tx: object | None = ...
+    ) -> bool: ...
     @overload
     async def cancel(
-        self, job: JobRef, other: JobRef, /, *more: JobRef, actor: str = ..., reason: str | None = ...
+        self,
+        job: JobRef,
+        other: JobRef,
+        /,
+        *more: JobRef,
+        actor: str = ...,
+        reason: str | None = ...,
+        tx: object | None = ...,
     ) -> list[bool]: ...
 
-    async def cancel(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> bool | list[bool]:
+    async def cancel(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> bool | list[bool]:
         """Cancel: true when it is cancelled now, false when its worker was asked to stop it.
 
         Jobs are named by their ids or handles. Of several there is one answer each, in order. All that can be cancelled
-        are, also where one cannot: the first such one is raised afterwards.
+        are, also where one cannot: the first such one is raised afterwards. With `tx`, or inside `app.within`, it joins
+        the caller's transaction: it counts on commit and is gone on rollback, and what is refused does not abort it.
         """
-        answers = await self._operate(jobs, Action.CANCEL, actor, reason, "cancelled")
-        done = [answer.verdict is Operated.DONE for answer in answers]
-        return done[0] if len(done) == 1 else done
+        return _now_or_asked(await self._operate(_orders(jobs, Action.CANCEL, actor, reason), tx))
 
-    async def retry(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> None:
+    async def retry(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> None:
         """Queue finished, scheduled or retrying jobs now; finished ones start with fresh attempts.
 
-        Several are treated as `cancel` does.
+        Several, and transactions, are treated as `cancel` does.
         """
-        await self._operate(jobs, Action.RETRY, actor, reason, "queued")
+        await self._operate(_orders(jobs, Action.RETRY, actor, reason), tx)
 
-    async def delete(self, *jobs: JobRef, actor: str = "operator", reason: str | None = None) -> None:
-        """Remove jobs that are not processing, with their history. Several are treated as `cancel` does."""
-        await self._operate(jobs, Action.DELETE, actor, reason, "deleted")
+    async def delete(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> None:
+        """Remove jobs that are not processing, with their history; several, and transactions, as `cancel` does."""
+        await self._operate(_orders(jobs, Action.DELETE, actor, reason), tx)
+
+    @overload
+    def cancel_sync(
+        self, job: JobRef, /, *, actor: str = ..., reason: str | None = ..., tx: object | None = ...
+    ) -> bool: ...
+    @overload
+    def cancel_sync(
+        self,
+        job: JobRef,
+        other: JobRef,
+        /,
+        *more: JobRef,
+        actor: str = ...,
+        reason: str | None = ...,
+        tx: object | None = ...,
+    ) -> list[bool]: ...
+
+    def cancel_sync(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> bool | list[bool]:
+        """`cancel` for code without an event loop; inside a transaction it runs on this very thread."""
+        return _now_or_asked(self._operate_sync(_orders(jobs, Action.CANCEL, actor, reason), tx))
+
+    def retry_sync(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> None:
+        """`retry` for code without an event loop."""
+        self._operate_sync(_orders(jobs, Action.RETRY, actor, reason), tx)
+
+    def delete_sync(
+        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+    ) -> None:
+        """`delete` for code without an event loop."""
+        self._operate_sync(_orders(jobs, Action.DELETE, actor, reason), tx)
 
     async def cancel_all(
         self,
@@ -218,25 +266,41 @@ class JobsRoom:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle
 
-    async def _operate(
-        self, jobs: Sequence[JobRef], action: Action, actor: str, reason: str | None, wanted: str
-    ) -> list[Answer]:
-        if not jobs:
-            raise SettingsError(f"which jobs? {action.value} was given none: name them by their ids or handles")
-        ids = [check_id(job.id if isinstance(job, Handle) else job) for job in jobs]
+    async def _operate(self, orders: Sequence[Order], tx: object | None) -> list[Answer]:
         answers: list[Answer] = []
-        for some in range(0, len(ids), PAGE):
-            orders = [Order(id=one, action=action, actor=actor, reason=reason) for one in ids[some : some + PAGE]]
-            answers += await operate(self._client, orders)
-        for job_id, answer in zip(ids, answers, strict=True):
-            _raise_refusal(job_id, answer, wanted)
-        return answers
+        for some in range(0, len(orders), PAGE):
+            answers += await operate(self._client, orders[some : some + PAGE], tx=tx)
+        return _accepted(orders, answers)
+
+    def _operate_sync(self, orders: Sequence[Order], tx: object | None) -> list[Answer]:
+        joined = self._client.transaction(tx)
+        if joined is None:
+            return self._client.run_sync(self._operate(orders, None))
+        return _accepted(orders, self._client.store.jobs.operate_now(orders, joined))
 
 
-def _raise_refusal(job_id: str, answer: Answer, wanted: str) -> None:
-    if answer.verdict is Operated.MISSING:
-        raise JobNotFound(job_id)
-    if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
-        raise DuplicateJob(answer.holder, "unique key of the job")
-    if answer.verdict is Operated.REFUSED and answer.status is not None:
-        raise MoveRefused(job_id, answer.status, wanted)
+_MOVED = {Action.CANCEL: "cancelled", Action.RETRY: "queued", Action.DELETE: "deleted"}
+
+
+def _orders(jobs: Sequence[JobRef], action: Action, actor: str, reason: str | None) -> list[Order]:
+    if not jobs:
+        raise SettingsError(f"which jobs? {action.value} was given none: name them by their ids or handles")
+    ids = [check_id(job.id if isinstance(job, Handle) else job) for job in jobs]
+    return [Order(id=job_id, action=action, actor=actor, reason=reason) for job_id in ids]
+
+
+def _accepted(orders: Sequence[Order], answers: list[Answer]) -> list[Answer]:
+    """The answers, if all orders were accepted; else the first refusal."""
+    for order, answer in zip(orders, answers, strict=True):
+        if answer.verdict is Operated.MISSING:
+            raise JobNotFound(order.id)
+        if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
+            raise DuplicateJob(answer.holder, "unique key of the job")
+        if answer.verdict is Operated.REFUSED and answer.status is not None:
+            raise MoveRefused(order.id, answer.status, _MOVED[order.action])
+    return answers
+
+
+def _now_or_asked(answers: Sequence[Answer]) -> bool | list[bool]:
+    done = [answer.verdict is Operated.DONE for answer in answers]
+    return done[0] if len(done) == 1 else done

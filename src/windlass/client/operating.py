@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     Tell: TypeAlias = Callable[[Order, Answer], Event]
 
 
-async def operate(client: Client, orders: Sequence[Order], tell: Tell | None = None) -> list[Answer]:
-    """Carry out the orders, one answer each, and tell of those that changed something."""
+async def operate(
+    client: Client, orders: Sequence[Order], tell: Tell | None = None, tx: object | None = None
+) -> list[Answer]:
+    """Carry out the orders, one answer each, and tell of those that changed something.
+
+    Inside the caller's transaction nothing is told: whether it comes true is not known here.
+    """
+    joined = client.transaction(tx)
+    if joined is not None:
+        return await client.store.jobs.operate(orders, joined)
     store = await client.ready()
     answers = await store.jobs.operate(orders)
     for order, answer in zip(orders, answers, strict=True):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from windlass.stores.sqlite.engine import Engine, Operation, Telling
 
 
+# Takes the write lock, waiting for it if need be. A transaction that reads first can never write any more once somebody
+# else has written since.
+WRITES = "UPDATE windlass_meta SET value = value WHERE false"
 T = TypeVar("T")
 _TRIES = 5  # how often a rescue waits for a file that is kept locked again and again before it leaves it to the next
 _LEGACY = -1  # sqlite3.LEGACY_TRANSACTION_CONTROL, which came with Python 3.12
@@ -132,17 +135,18 @@ class SqliteJobs:
         # Where the connection commits by itself (isolation_level=None, or autocommit=True since 3.12) it is meant to.
         if not db.in_transaction and getattr(db, "autocommit", _LEGACY) == _LEGACY and db.isolation_level is not None:
             db.execute(f"BEGIN {db.isolation_level}")
-        db.execute("SAVEPOINT windlass_insert")
+        db.execute("SAVEPOINT windlass_joined")
         try:
+            db.execute(self._sql(WRITES))
             now = self._engine.now(db)
             result = operation(db, now)
             record(db, self._sql, tell(result, now), now)
         except BaseException:
             if db.in_transaction:  # a full disk ends the whole transaction by itself
-                db.execute("ROLLBACK TO windlass_insert")
-                db.execute("RELEASE windlass_insert")
+                db.execute("ROLLBACK TO windlass_joined")
+                db.execute("RELEASE windlass_joined")
             raise
-        db.execute("RELEASE windlass_insert")
+        db.execute("RELEASE windlass_joined")
         return result
 
     def _refuse_elsewhere(self, db: sqlite3.Connection) -> None:
