@@ -55,9 +55,11 @@ class Row:
     """its time has come, or will in a moment"""
     awaits: bool = False
     """jobs that name it as their next have not ended"""
+    parked: bool = False
+    """nobody could read its payload"""
 
     def end(self) -> None:
-        self.held, self.due, self.awaits = None, False, False
+        self.held, self.due, self.awaits, self.parked = None, False, False, False
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Model:
             return Duplicate(holder, draft.unique_queued or "")
         options = replace(row.draft.options, priority=draft.options.priority)
         row.draft = row.draft._replace(payload_json=draft.payload_json, options=options)
-        row.status, row.due = Status.SCHEDULED if later else Status.QUEUED, due
+        row.status, row.due, row.parked = Status.SCHEDULED if later else Status.QUEUED, due, False
         row.told.append(Happened.REPLACED)
         return Replaced(holder)
 
@@ -173,6 +175,7 @@ class Model:
         if row.cancel:
             transition = honour_cancel(transition)
         row.status, row.due, row.expired = transition.to, due and transition.delay is not None, False
+        row.parked = row.status is Status.BLOCKED
         row.attempts -= transition.give_back
         row.crashes += transition.crashed
         row.told.append(transition.happened)
@@ -242,11 +245,11 @@ class Model:
         return Operated.REFUSED
 
     def retry(self, row: Row) -> Operated:
-        if row.status in READY | {Status.PROCESSING}:
+        if row.status in READY | {Status.PROCESSING} and not row.parked:
             return Operated.REFUSED
         if row.status.finished:
             row.attempts = row.crashes = 0
             row.cancel, row.held, row.charged = False, row.draft.unique_queued, None
-        row.status, row.due = Status.QUEUED, False
+        row.status, row.due, row.parked = Status.QUEUED, False, False
         row.told.append(Happened.RETRIED)
         return Operated.DONE

@@ -26,7 +26,7 @@ from windlass.core.draft import Draft
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Job, Progress
 from windlass.core.limit import Limit
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded
+from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.status import Status
@@ -47,6 +47,7 @@ ENDS: list[Outcome] = [
     Cancelled("enough"),
     Released("stopping"),
     Crashed("died"),
+    Unfit(BOOM),
 ]
 # Keys of waiting only are apart from the others: a waiting job may keep another from running, but is no part of the
 # line that an ending frees in the same step.
@@ -300,7 +301,7 @@ class Machine(RuleBasedStateMachine):
 
     def compare(self, job: Job, history: list[Entry]) -> None:
         row = self.model.rows[job.id]
-        if {row.status, job.status} <= READY and not row.awaits:
+        if {row.status, job.status} <= READY and not row.awaits and not row.parked:
             row.status = job.status
         assert (job.status, job.attempts, job.crashes, job.lease_token, job.unique_key) == (
             *(row.status, row.attempts, row.crashes, row.token, row.held),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from windlass import Entry, Happened, Job, Status
-from windlass.core.blocked import lines
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import HISTORY_LIMIT
 from windlass.core.status import allowed
 
@@ -141,7 +141,9 @@ def orphans(jobs: Sequence[Job]) -> list[str]:
     """Blocked jobs whose way is free, while nobody of their line is on the way to use it."""
     held = {job.unique_key: job.id for job in jobs if job.unique_key is not None}
     found: list[str] = []
-    for job in (job for job in jobs if job.status is Status.BLOCKED):
+    for job in jobs:
+        if job.status is not Status.BLOCKED or Kind.PAYLOAD.blocks(job.blocked_by):
+            continue  # what nobody can read waits for a worker, and for no other job
         line = [one for one in jobs if shares_line(one, job)]
         free = (job.limit or 0) if job.limit_key is not None else 1
         free -= sum(one.status is Status.PROCESSING for one in line if one.limit_key is not None)
