@@ -23,6 +23,7 @@ from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
+from windlass.client.stats import StatsRoom
 from windlass.client.surrounding import Outgoing
 from windlass.client.types import TypesRoom
 from windlass.client.workers import WorkersRoom
@@ -117,7 +118,8 @@ class Windlass:
         self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
         self.client.version = None if version is None else check_name(version, "the version")
         self.jobs = JobsRoom(self.client)
-        self.queues = QueuesRoom(self.client)
+        self.stats = StatsRoom(self.client)
+        self.queues = QueuesRoom(self.client, self.stats)
         self.schedules = SchedulesRoom(self.client)
         self.workers = WorkersRoom(self.client)
         self.health = HealthRoom(self.client, self.jobs)

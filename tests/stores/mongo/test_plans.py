@@ -260,7 +260,6 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
         (Filter(status=Status.SUCCEEDED), "status"),
         (Filter(status=Status.FAILED), "status"),
         (Filter(status=frozenset({Status.FAILED, Status.CANCELLED})), "status"),
-        (Filter(unique_key="nobody's"), "unique"),
         (Filter(user_id="u3"), "user"),
         (Filter(entity_name="order", entity_id="3"), "entity"),
         (Filter(correlation_id="3"), "correlation"),
@@ -282,6 +281,13 @@ async def test_each_way_to_find_jobs_has_its_index(profiled: Profiled, filter_: 
         assert documents(looked) <= 11, looked  # one more tells that there is a next page
         assert_no_scan(looked)
         assert_no_sort(looked)
+
+
+async def test_who_holds_a_key_is_found_by_it(profiled: Profiled) -> None:
+    looked = await profiled.during(lambda: profiled.store.views.find(Filter(unique_key="nobody's"), 10))
+    assert indexes(looked) == {"unique"}
+    assert documents(looked) == 0, looked
+    assert_no_scan(looked)
 
 
 @pytest.mark.parametrize("filter_", [Filter(tags=frozenset({"none"})), Filter(worker_id="none", user_id="u3")], ids=str)

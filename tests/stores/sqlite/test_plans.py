@@ -118,7 +118,6 @@ async def test_the_newest_jobs_are_found_without_sorting(file: SqliteStore, trac
 async def test_queues_are_listed_without_a_walk_over_the_jobs_they_once_had(file: SqliteStore, traced: Traced) -> None:
     plans = await traced.during(file.queues.list)
     walked = [plan for plan in plans if "windlass_jobs" in plan]
-    assert len(walked) == 3
     assert all("windlass_jobs_claim (queue=?" in plan or "windlass_jobs_leases" in plan for plan in walked), plans
 
 

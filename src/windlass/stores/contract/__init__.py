@@ -15,20 +15,22 @@ from windlass.stores.contract.locks import Granted, Held, Locks
 from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notice, Notices
 from windlass.stores.contract.operating import Action, Answer, Operated, Order
 from windlass.stores.contract.paging import Page, cursor_after
-from windlass.stores.contract.queues import QueueInfo, Queues
+from windlass.stores.contract.queues import DEPTH_CAP, QueueInfo, Queues
 from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
 from windlass.stores.contract.types import TypeInfo, Types
-from windlass.stores.contract.views import COUNT_CAP, Count, Minute, Stats, StatusCount, Views
+from windlass.stores.contract.views import COUNT_CAP, MOST_COUNTED, Count, Figures, Minute, Stats, StatusCount, Views
 from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
 
 __all__ = [
     "ANYTHING",
     "CLOCKS_APART",
     "COUNT_CAP",
+    "DEPTH_CAP",
     "ENDS",
     "LANES",
+    "MOST_COUNTED",
     "MOST_LOOKED_AT",
     "SILENT",
     "About",
@@ -46,6 +48,7 @@ __all__ = [
     "Due",
     "Duplicate",
     "Extended",
+    "Figures",
     "Filter",
     "Fired",
     "Firing",

@@ -9,6 +9,9 @@ from typing import Protocol
 
 from windlass.stores.contract.views import Count
 
+DEPTH_CAP = 1_000
+"""The jobs of a queue are counted so far, and it is said where there are more: a list must stay cheap at any size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInfo:
@@ -18,10 +21,10 @@ class QueueInfo:
     paused_at: datetime | None
     max_depth: int | None
     depth: Count
-    """queued jobs"""
+    """queued jobs, counted up to `DEPTH_CAP`"""
     processing: Count
     oldest: timedelta | None
-    """how long the longest-waiting queued job has waited"""
+    """how long the longest-waiting queued job has waited, among the first hundred of each priority"""
 
 
 class Queues(Protocol):

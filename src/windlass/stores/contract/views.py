@@ -15,6 +15,8 @@ from windlass.stores.contract.paging import Page
 
 COUNT_CAP = 100_000
 """Counts stop here and say that they did: a view must stay cheap at any size."""
+MOST_COUNTED = 5_000_000
+"""A recount stops here in each status, and says so: it must end within the time that a store has for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,16 @@ class Minute:
     n: int
     duration_ms: int
     wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What windows read: the minutes since, and what somebody counted and kept. Cheap, however many jobs there are."""
+
+    at: datetime
+    minutes: tuple[Minute, ...]
+    kept: str | None
+    """as it was given to `keep`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +104,20 @@ class Views(Protocol):
         ...
 
     async def stats(self, since: timedelta) -> Stats:
-        """Live counts by queue and status, and the minutes of the time asked for."""
+        """Live counts by queue and status, and the minutes of the time asked for. Costs as much as it counts."""
+        ...
+
+    async def figures(self, since: timedelta) -> Figures:
+        """The minutes of the time asked for, and what was kept last."""
+        ...
+
+    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+        """How many jobs of each queue stand in each of these statuses, counted up to `MOST_COUNTED` of each status.
+
+        Costs as much as it counts: who asks sees to it that nobody asks often.
+        """
+        ...
+
+    async def keep(self, text: str) -> None:
+        """Keep what was counted, in place of what was kept before."""
         ...

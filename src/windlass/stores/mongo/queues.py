@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pymongo import UpdateOne
 
 from windlass.core.keys import check_name
-from windlass.stores.contract import COUNT_CAP, Count, Notice, QueueInfo
+from windlass.stores.contract import DEPTH_CAP, Count, Notice, QueueInfo
 from windlass.stores.mongo.connection import Room, guarded
-from windlass.stores.mongo.records import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
+    from datetime import datetime
 
     from windlass.stores.mongo.connection import Doc
 
 
+_FIRST, _PRIORITIES = 100, 50
+"""how many of each priority are looked at for the longest wait, and of how many priorities"""
 _MOST_TOLD = 1000  # a notice of so many jobs wakes everybody
 
 
@@ -75,22 +77,33 @@ class MongoQueues(Room):
 
     async def _processing(self, name: str) -> Count:
         asked = {"status": "processing", "queue": name}
-        return _capped(await self.link.count(asked, COUNT_CAP + 1, hint="status"))
+        return _capped(await self.link.count(asked, DEPTH_CAP + 1, hint="status"))
 
     async def _waiting(self, name: str) -> tuple[Count, timedelta | None]:
         """How many wait, and for how long the first of them has."""
+        asked = {"status": "queued", "queue": name}
+        depth = await self.link.count(asked, DEPTH_CAP + 1, hint="ready")
+        # The head of each priority: the server goes from one to the next in the index.
         pipeline: list[Doc] = [
-            {"$match": {"status": "queued", "queue": name}},
-            {"$limit": COUNT_CAP + 1},
-            {"$group": {"_id": None, "n": {"$sum": 1}, "first": {"$min": "$queued_at"}}},
-            {"$set": {"waited": {"$subtract": ["$$NOW", "$first"]}}},
+            {"$match": asked},
+            {"$sort": {"status": 1, "queue": 1, "priority": 1, "run_at": 1}},
+            {"$group": {"_id": "$priority", "queued_at": {"$first": "$queued_at"}}},
+            {"$limit": _PRIORITIES},
         ]
-        rows = await (await self.link.jobs.aggregate(pipeline, hint="ready")).to_list()
-        if not rows:
-            return Count(0, exact=True), None
-        [row] = rows
-        return _capped(row["n"]), None if row["waited"] is None else duration(max(0, row["waited"]))
+        heads = await (await self.link.jobs.aggregate(pipeline, hint="ready")).to_list() if depth else []
+        if not heads:
+            return _capped(depth), None
+        oldest = await self._before(asked, [head["_id"] for head in heads], min(head["queued_at"] for head in heads))
+        return _capped(depth), max(await self.link.now() - oldest, timedelta(0))
+
+    async def _before(self, asked: Doc, priorities: Sequence[int], oldest: datetime) -> datetime:
+        """The earliest among those that were due before: no job is queued before it is due."""
+        for priority in priorities:
+            due: Doc = {**asked, "priority": priority, "run_at": {"$lt": oldest}}
+            walk = self.link.jobs.find(due, {"queued_at": 1}).sort("run_at", 1).hint("ready").limit(_FIRST)
+            oldest = min([oldest, *[doc["queued_at"] async for doc in walk]])
+        return oldest
 
 
 def _capped(n: int) -> Count:
-    return Count(min(n, COUNT_CAP), n <= COUNT_CAP)
+    return Count(min(n, DEPTH_CAP), n <= DEPTH_CAP)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import (
+    COUNT_CAP,
+    MOST_COUNTED,
+    MOST_LOOKED_AT,
+    Count,
+    Figures,
+    Filter,
+    Minute,
+    Page,
+    Stats,
+    StatusCount,
+)
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, page_of, walk_of
 from windlass.stores.mongo.connection import Room, guarded
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, entries_of, job_of, whole
@@ -15,7 +26,7 @@ from windlass.stores.mongo.searching import searched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from pymongo.asynchronous.cursor import AsyncCursor
 
@@ -110,27 +121,50 @@ class MongoViews(Room):
     async def stats(self, since: timedelta) -> Stats:
         """Counts now and minutes since."""
         now = await self.link.now()
+        return Stats(now, tuple(await self._counts(frozenset(Status), COUNT_CAP)), await self._minutes(since, now))
+
+    @guarded
+    async def figures(self, since: timedelta) -> Figures:
+        """The minutes since, and what was kept."""
+        now = await self.link.now()
+        minutes, kept = await asyncio.gather(
+            self._minutes(since, now), self.link.collection("meta").find_one({"_id": "figures"})
+        )
+        return Figures(now, minutes, kept["text"] if kept else None)
+
+    @guarded
+    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+        """By queue and status."""
+        return await self._counts(statuses, MOST_COUNTED)
+
+    @guarded
+    async def keep(self, text: str) -> None:
+        """In place of what was kept before."""
+        kept = {"$set": {"text": text}}
+        await self.link.surely(lambda: self.link.collection("meta").update_one({"_id": "figures"}, kept, upsert=True))
+
+    async def _minutes(self, since: timedelta, now: datetime) -> tuple[Minute, ...]:
         first = (now - whole(since)).replace(second=0, microsecond=0)
         rows = await self.link.collection("minutes").find({"minute": {"$gte": first}}).sort("minute", 1).to_list()
-        return Stats(now, tuple(await self._counts()), tuple(_minutes(rows)))
+        return tuple(_minutes(rows))
 
-    async def _counts(self) -> list[StatusCount]:
-        first, *others = [_by_queue(status) for status in Status]
+    async def _counts(self, statuses: frozenset[Status], most: int) -> list[StatusCount]:
+        first, *others = [_by_queue(status, most) for status in sorted(statuses)]
         unions = [{"$unionWith": {"coll": self.link.name("jobs"), "pipeline": other}} for other in others]
         rows = await (await self.link.jobs.aggregate([*first, *unions])).to_list()
         found: list[StatusCount] = []
-        for status in Status:
+        for status in sorted(statuses):
             mine = [row for row in rows if row["status"] == status.value]
-            exact = sum(row["n"] for row in mine) <= COUNT_CAP
+            exact = sum(row["n"] for row in mine) <= most
             mine.sort(key=lambda row: str(row["_id"]))
             found += [StatusCount(row["_id"], status, Count(row["n"], exact)) for row in mine]
         return found
 
 
-def _by_queue(status: Status) -> list[Doc]:
+def _by_queue(status: Status, most: int) -> list[Doc]:
     return [
         {"$match": {"status": status.value}},
-        {"$limit": COUNT_CAP + 1},
+        {"$limit": most + 1},
         {"$project": {"_id": 0, "queue": 1}},
         {"$group": {"_id": "$queue", "n": {"$sum": 1}}},
         {"$set": {"status": status.value}},

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_name
-from windlass.stores.contract import COUNT_CAP, Count, Notice, QueueInfo
+from windlass.stores.contract import DEPTH_CAP, Count, Notice, QueueInfo
 from windlass.stores.postgres.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -30,20 +30,39 @@ LIMIT_DEPTH = """
 INSERT INTO windlass_queue_settings (name, max_depth) VALUES ($1::text, $2::int)
 ON CONFLICT (name) DO UPDATE SET max_depth = excluded.max_depth
 """
-# Each count walks one index, and stops at the cap.
+# Each count walks one index, and stops at the cap; the longest wait is looked for among the first of each priority, and
+# the priorities are found one after another.
 ALL = """
+WITH RECURSIVE names AS MATERIALIZED (
+    SELECT name FROM windlass_queues UNION SELECT name FROM windlass_queue_settings
+), running AS MATERIALIZED (
+    SELECT queue, count(*) AS n FROM windlass_jobs WHERE status = 'processing' GROUP BY queue
+), lines (name, priority, nth) AS (
+    SELECT n.name, (
+        SELECT j.priority FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = n.name ORDER BY j.priority LIMIT 1
+    ), 1 FROM names AS n
+    UNION ALL
+    SELECT l.name, (
+        SELECT j.priority FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = l.name AND j.priority > l.priority ORDER BY j.priority LIMIT 1
+    ), l.nth + 1 FROM lines AS l WHERE l.priority IS NOT NULL AND l.nth < 50
+), oldest AS MATERIALIZED (
+    SELECT l.name, min(head.queued_at) AS at FROM lines AS l CROSS JOIN LATERAL (
+        SELECT j.queued_at FROM windlass_jobs AS j
+        WHERE j.status = 'queued' AND j.queue = l.name AND j.priority = l.priority ORDER BY j.run_at LIMIT 100
+    ) AS head GROUP BY l.name
+)
 SELECT names.name, s.paused_at, s.max_depth,
     (SELECT count(*) FROM (
         SELECT FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.queue = names.name LIMIT $1::int
     ) AS waiting),
-    (SELECT count(*) FROM (
-        SELECT FROM windlass_jobs AS j WHERE j.status = 'processing' AND j.queue = names.name LIMIT $1::int
-    ) AS running),
-    date_trunc('milliseconds', statement_timestamp()) - (SELECT min(queued_at) FROM (
-        SELECT queued_at FROM windlass_jobs AS j WHERE j.status = 'queued' AND j.queue = names.name LIMIT $1::int
-    ) AS waiting)
-FROM (SELECT name FROM windlass_queues UNION SELECT name FROM windlass_queue_settings) AS names
+    coalesce(running.n, 0),
+    date_trunc('milliseconds', statement_timestamp()) - oldest.at
+FROM names
 LEFT JOIN windlass_queue_settings AS s ON s.name = names.name
+LEFT JOIN running ON running.queue = names.name
+LEFT JOIN oldest ON oldest.name = names.name
 ORDER BY names.name
 """
 
@@ -60,10 +79,10 @@ class PostgresQueues(Room):
                 paused_at=paused_at,
                 max_depth=max_depth,
                 depth=_capped(waiting),
-                processing=_capped(running),
+                processing=Count(running, exact=True),
                 oldest=None if oldest is None else max(oldest, timedelta(0)),
             )
-            for name, paused_at, max_depth, waiting, running, oldest in await self.link.fetch(ALL, COUNT_CAP + 1)
+            for name, paused_at, max_depth, waiting, running, oldest in await self.link.fetch(ALL, DEPTH_CAP + 1)
         ]
 
     @guarded
@@ -84,4 +103,4 @@ class PostgresQueues(Room):
 
 
 def _capped(n: int) -> Count:
-    return Count(min(n, COUNT_CAP), n <= COUNT_CAP)
+    return Count(min(n, DEPTH_CAP), n <= DEPTH_CAP)

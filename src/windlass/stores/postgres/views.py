@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import COUNT_CAP, MOST_COUNTED, Count, Figures, Filter, Minute, Page, Stats, StatusCount
 from windlass.stores.contract.paging import ANY_WAY, cut, nearest, page_of, walk_of
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.records import COLUMNS, STATUSES, entries_of, job_of
 from windlass.stores.postgres.searching import Searched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import timedelta
 
     from windlass.core.history import Entry
@@ -43,6 +43,16 @@ MINUTES = """
 SELECT minute, queue, type, status, bucket, sum(n)::bigint, sum(duration_ms)::bigint, sum(wait_ms)::bigint
 FROM windlass_minutes WHERE minute >= date_trunc('minute', statement_timestamp() - $1::interval)
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1
+"""
+# One statement: a row for each figure, or one without where nothing ended.
+FIGURES = f"""
+SELECT date_trunc('milliseconds', statement_timestamp()),
+    (SELECT value FROM windlass_meta WHERE key = 'figures'), ended.*
+FROM (SELECT) AS one LEFT JOIN ({MINUTES}) AS ended ON true
+"""  # noqa: S608  # made of constants
+KEEP = """
+INSERT INTO windlass_meta (key, value) VALUES ('figures', $1::text)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 NOW = "SELECT date_trunc('milliseconds', statement_timestamp())"
 
@@ -103,18 +113,42 @@ class PostgresViews(Room):
         """Counts now and minutes since."""
         return await self.link.transaction(lambda ask: self._stats(ask, since))
 
+    @guarded
+    async def figures(self, since: timedelta) -> Figures:
+        """The minutes since, and what was kept."""
+        rows = await self.link.fetch(FIGURES, since)
+        (now, kept, *_), *_ = rows
+        return Figures(now, _minutes(row[2:] for row in rows if row[2] is not None), kept)
+
+    @guarded
+    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+        """By queue and status."""
+        others = [status.value for status in sorted(statuses - {Status.PROCESSING})]
+        running = Status.PROCESSING in statuses
+        rows = await self.link.fetch(COUNTS, others, MOST_COUNTED + 1)
+        return _counts([row for row in rows if running or row[0] != Status.PROCESSING.value], MOST_COUNTED)
+
+    @guarded
+    async def keep(self, text: str) -> None:
+        """In place of what was kept before."""
+        await self.link.fetch(KEEP, text)
+
     async def _stats(self, ask: Any, since: timedelta) -> Stats:
         others = [status.value for status in Status if status is not Status.PROCESSING]
-        rows = await ask(COUNTS, others, COUNT_CAP + 1)
-        sums: dict[str, int] = {}
-        for status, _, n in rows:
-            sums[status] = sums.get(status, 0) + n
-        counts = tuple(
-            StatusCount(queue, STATUSES[status], Count(n, sums[status] <= COUNT_CAP)) for status, queue, n in rows
-        )
-        minutes = tuple(
-            Minute(minute, queue, type_, STATUSES[status], *figures)
-            for minute, queue, type_, status, *figures in await ask(MINUTES, since)
-        )
+        counts = _counts(await ask(COUNTS, others, COUNT_CAP + 1), COUNT_CAP)
+        minutes = _minutes(await ask(MINUTES, since))
         [(now,)] = await ask(NOW)
-        return Stats(now, counts, minutes)
+        return Stats(now, tuple(counts), minutes)
+
+
+def _counts(rows: Sequence[Sequence[Any]], most: int) -> list[StatusCount]:
+    sums: dict[str, int] = {}
+    for status, _, n in rows:
+        sums[status] = sums.get(status, 0) + n
+    return [StatusCount(queue, STATUSES[status], Count(n, sums[status] <= most)) for status, queue, n in rows]
+
+
+def _minutes(rows: Iterable[Sequence[Any]]) -> tuple[Minute, ...]:
+    return tuple(
+        Minute(minute, queue, type_, STATUSES[status], *figures) for minute, queue, type_, status, *figures in rows
+    )

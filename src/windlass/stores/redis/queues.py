@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_name
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.contract import Count, QueueInfo
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import duration, instant
 from windlass.stores.redis.views import as_pairs, counts_of
@@ -34,8 +34,8 @@ class RedisQueues(Room):
                 name=name,
                 paused_at=paused_at.get(name),
                 max_depth=most.get(name),
-                depth=_count(standing[name, Status.QUEUED]),
-                processing=_count(standing[name, Status.PROCESSING]),
+                depth=Count(standing[name, Status.QUEUED], exact=True),
+                processing=Count(standing[name, Status.PROCESSING], exact=True),
                 oldest=duration(max(0, now - oldest[name])) if name in oldest else None,
             )
             for name in sorted(name.decode() for name in names)
@@ -55,7 +55,3 @@ class RedisQueues(Room):
     async def limit_depth(self, name: str, max_depth: int | None) -> None:
         """Set or lift the largest depth."""
         await self.link.run("depth", [check_name(name, "the queue"), "" if max_depth is None else max_depth])
-
-
-def _count(n: int) -> Count:
-    return Count(min(n, COUNT_CAP), n <= COUNT_CAP)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Figures, Filter, Minute, Page, Stats, StatusCount
 from windlass.stores.contract.paging import ANY_WAY, page_of, walk_of
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import (
@@ -24,12 +25,14 @@ from windlass.stores.redis.records import (
 from windlass.stores.redis.searching import Searched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import timedelta
 
     from windlass.core.history import Entry
     from windlass.core.job import Job
     from windlass.stores.redis.connection import Value
+
+_KEPT = "figures"
 _AT_ONCE = 1000  # jobs looked at in one script: others wait for as long as it runs
 
 
@@ -126,18 +129,37 @@ class RedisViews(Room):
     async def stats(self, since: timedelta) -> Stats:
         """Counts now and minutes since."""
         at, counts, *minutes = await self.link.run("stats", [as_duration_ms(since)])
-        by_queue: dict[tuple[str, Status], int] = defaultdict(int)
-        for status, queue, _, n in counts_of(counts):
-            by_queue[queue, status] += n
-        return Stats(
-            instant(at),
-            tuple(StatusCount(queue, status, Count(n, exact=True)) for (queue, status), n in sorted(by_queue.items())),
-            tuple(
-                minute
-                for which in range(0, len(minutes), 2)
-                for minute in _minutes(int(minutes[which]), minutes[which + 1])
-            ),
+        return Stats(instant(at), tuple(_by_queue(counts_of(counts))), tuple(_all_minutes(minutes)))
+
+    @guarded
+    async def figures(self, since: timedelta) -> Figures:
+        """The minutes since, and what was kept."""
+        (at, _, *minutes), kept = await asyncio.gather(
+            self.link.run("stats", [as_duration_ms(since)]), self.link.command("HGET", self.link.key("meta"), _KEPT)
         )
+        return Figures(instant(at), tuple(_all_minutes(minutes)), None if kept is None else kept.decode())
+
+    @guarded
+    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+        """By queue and status: scripts keep count, so that nobody has to."""
+        return _by_queue(one for one in await self._counts() if one[0] in statuses)
+
+    @guarded
+    async def keep(self, text: str) -> None:
+        """In place of what was kept before."""
+        await self.link.command("HSET", self.link.key("meta"), _KEPT, text)
+
+
+def _by_queue(counts: Iterable[tuple[Status, str, str, int]]) -> list[StatusCount]:
+    sums: dict[tuple[str, Status], int] = defaultdict(int)
+    for status, queue, _, n in counts:
+        sums[queue, status] += n
+    return [StatusCount(queue, status, Count(n, exact=True)) for (queue, status), n in sorted(sums.items())]
+
+
+def _all_minutes(minutes: Sequence[Any]) -> Iterator[Minute]:
+    for which in range(0, len(minutes), 2):
+        yield from _minutes(int(minutes[which]), minutes[which + 1])
 
 
 def as_pairs(answer: Any) -> Iterator[tuple[bytes, bytes]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windlass.core.keys import check_name
-from windlass.stores.contract import COUNT_CAP, Count, QueueInfo
+from windlass.stores.contract import DEPTH_CAP, Count, QueueInfo
 from windlass.stores.sqlite.news import News, queued
 from windlass.stores.sqlite.records import duration, maybe_instant
 
@@ -38,11 +38,18 @@ SELECT count(*) FROM (
     SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_leases WHERE status = 'processing' AND queue = ? LIMIT ?
 )
 """
+NEXT_PRIORITY = """
+SELECT priority FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = ? AND priority > ?
+ORDER BY priority LIMIT 1
+"""
 OLDEST = """
 SELECT min(queued_at) FROM (
-    SELECT queued_at FROM windlass_jobs INDEXED BY windlass_jobs_claim WHERE status = 'queued' AND queue = ? LIMIT ?
+    SELECT queued_at FROM windlass_jobs INDEXED BY windlass_jobs_claim
+    WHERE status = 'queued' AND queue = ? AND priority = ? ORDER BY run_at LIMIT ?
 )
 """
+_FIRST, _PRIORITIES = 100, 50
+"""how many of each priority are looked at for the longest wait, and of how many priorities"""
 
 
 class SqliteQueues:
@@ -91,9 +98,16 @@ class SqliteQueues:
         ]
 
     def _count(self, db: sqlite3.Connection, statement: str, name: str) -> Count:
-        found = db.execute(self._sql(statement), (name, COUNT_CAP + 1)).fetchone()[0]
-        return Count(min(found, COUNT_CAP), found <= COUNT_CAP)
+        found = db.execute(self._sql(statement), (name, DEPTH_CAP + 1)).fetchone()[0]
+        return Count(min(found, DEPTH_CAP), found <= DEPTH_CAP)
 
     def _oldest(self, db: sqlite3.Connection, name: str, now: int) -> timedelta | None:
-        found = db.execute(self._sql(OLDEST), (name, COUNT_CAP)).fetchone()[0]
-        return None if found is None else duration(max(0, now - found))
+        waiting: list[int] = []
+        priority = -(2**31)
+        while len(waiting) < _PRIORITIES:
+            row = db.execute(self._sql(NEXT_PRIORITY), (name, priority)).fetchone()
+            if row is None:
+                break
+            [priority] = row
+            waiting.append(db.execute(self._sql(OLDEST), (name, priority, _FIRST)).fetchone()[0])
+        return duration(max(0, now - min(waiting))) if waiting else None

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import (
+    COUNT_CAP,
+    MOST_COUNTED,
+    MOST_LOOKED_AT,
+    Count,
+    Figures,
+    Filter,
+    Minute,
+    Page,
+    Stats,
+    StatusCount,
+)
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, nearest, page_of, walk_of
 from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, entries_of, instant, job_of
 from windlass.stores.sqlite.searching import Part, parts_of
@@ -100,20 +111,41 @@ class SqliteViews:
         """Counts now and minutes since."""
         return await self._engine.read(lambda db, now: self._stats(db, now, now - as_duration_ms(since)))
 
-    def _stats(self, db: sqlite3.Connection, now: int, since: int) -> Stats:
-        counts = [one for status in Status for one in self._counts(db, status)]
-        minutes = [
-            Minute(instant(minute), queue, type_, Status(status), *figures)
-            for minute, queue, type_, status, *figures in db.execute(self._sql(MINUTES), (since // 60_000 * 60_000,))
-        ]
-        return Stats(instant(now), tuple(counts), tuple(minutes))
+    async def figures(self, since: timedelta) -> Figures:
+        """The minutes since, and what was kept."""
+        return await self._engine.read(lambda db, now: self._figures(db, now, now - as_duration_ms(since)))
 
-    def _counts(self, db: sqlite3.Connection, status: Status) -> list[StatusCount]:
+    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+        """By queue and status."""
+        return await self._engine.read(
+            lambda db, _: [one for status in sorted(statuses) for one in self._counts(db, status, MOST_COUNTED)]
+        )
+
+    async def keep(self, text: str) -> None:
+        """In place of what was kept before."""
+        await self._engine.write(lambda db, _: db.execute(self._sql(KEEP), (text,)).rowcount)
+
+    def _stats(self, db: sqlite3.Connection, now: int, since: int) -> Stats:
+        counts = [one for status in Status for one in self._counts(db, status, COUNT_CAP)]
+        return Stats(instant(now), tuple(counts), self._minutes(db, since))
+
+    def _figures(self, db: sqlite3.Connection, now: int, since: int) -> Figures:
+        row = db.execute(self._sql(KEPT)).fetchone()
+        return Figures(instant(now), self._minutes(db, since), row[0] if row else None)
+
+    def _minutes(self, db: sqlite3.Connection, since: int) -> tuple[Minute, ...]:
+        rows = db.execute(self._sql(MINUTES), (since // 60_000 * 60_000,))
+        return tuple(
+            Minute(instant(minute), queue, type_, Status(status), *figures)
+            for minute, queue, type_, status, *figures in rows
+        )
+
+    def _counts(self, db: sqlite3.Connection, status: Status, most: int) -> list[StatusCount]:
         if status is Status.PROCESSING:
-            rows: list[tuple[str, int]] = db.execute(self._sql(PROCESSING_BY_QUEUE), (COUNT_CAP + 1,)).fetchall()
+            rows: list[tuple[str, int]] = db.execute(self._sql(PROCESSING_BY_QUEUE), (most + 1,)).fetchall()
         else:
-            rows = db.execute(self._sql(BY_QUEUE), (status.value, COUNT_CAP + 1)).fetchall()
-        exact = sum(n for _, n in rows) <= COUNT_CAP
+            rows = db.execute(self._sql(BY_QUEUE), (status.value, most + 1)).fetchall()
+        exact = sum(n for _, n in rows) <= most
         return [StatusCount(queue, status, Count(n, exact)) for queue, n in rows]
 
 
@@ -124,6 +156,9 @@ NEXT_OF_LINE = f"""
 SELECT {COLUMNS} FROM windlass_jobs
 WHERE status = 'blocked' AND blocked_by = ? AND (queued_at, id) > (?, ?) ORDER BY queued_at, id LIMIT ?
 """  # noqa: S608  # COLUMNS is a constant
+# A column without a type that is enforced: SQLite keeps text there as it is.
+KEEP = "INSERT OR REPLACE INTO windlass_meta (key, value) VALUES ('figures', ?)"
+KEPT = "SELECT value FROM windlass_meta WHERE key = 'figures'"
 MINUTES = """
 SELECT minute, queue, type, status, bucket, n, duration_ms, wait_ms FROM windlass_minutes
 WHERE minute >= ? ORDER BY minute
