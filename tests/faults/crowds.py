@@ -1,9 +1,9 @@
 """M23: two hundred people look at a store with a long past while its workers are busy.
 
-There is no HTTP API yet, so what is measured are the views of the store that one would ask, in two processes as two
-dashboards would. The reliability contract names five million jobs; `PAST_LONG` says how many there are here, so that a
-row takes minutes. It also names goals, which are printed beside what was measured: on a machine where viewers, workers
-and server share a few cores they may be missed. What fails the trial is what takes a system down.
+There is no HTTP API yet, so what is measured is what one would ask of the application, in two processes as two
+dashboards would. Both bounds are promises: at length a trial that misses one fails. The short trial only bounds what
+takes a system down, as seconds of a machine that does other things tell little; what a view costs is counted in
+`tests/scale`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from tests.faults.judging import found_by
-from tests.faults.viewers import PAST, USERS
-from windlass import Job, Reject, Retry, Windlass
+from tests.faults.past import live_through
+from windlass import Job
 from windlass.chaos.checker import Evidence
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
@@ -30,11 +30,11 @@ from windlass.chaos.report import spread
 from windlass.chaos.trial import SHARES, Trial
 from windlass.core.status import Status
 
-PAST_LONG, PAST_SHORT = 200_000, 20_000
+PAST_LONG, PAST_SHORT = 1_000_000, 20_000
 VIEWERS, DASHBOARDS = 200, 2
 WORKERS = 2
-P95_GOAL, CLAIMS_GOAL = 0.150, 0.97
-P95_MOST = 2.0
+P95_MOST, CLAIMS_LEAST = 0.150, 0.95
+P95_SHORT = 2.0
 """seconds; more is a dashboard that nobody can use"""
 _BACKLOG = 300
 """jobs that always wait, so that what is counted is how many the workers manage"""
@@ -52,12 +52,19 @@ class Seen:
     def all(self) -> list[float]:
         return [one for some in self.took.values() for one in some]
 
-    def missing(self) -> list[str]:
-        """What is wrong with it beyond missing a goal."""
-        worst = spread(self.all())["p95"]
+    @property
+    def ratio(self) -> float:
+        """What is left of the claims beside viewers."""
+        return mean(self.watched) / mean(self.alone)
+
+    def missing(self, *, long: bool) -> list[str]:
+        """What is wrong with it."""
+        worst, most = spread(self.all())["p95"], P95_MOST if long else P95_SHORT
+        few = long and self.ratio < CLAIMS_LEAST
         return [
             *(["nobody looked: nothing was proved"] if worst is None else []),
-            *([f"p95 of a view is {worst:.2f} s, over {P95_MOST:g} s nobody can use it"] * ((worst or 0) > P95_MOST)),
+            *([f"p95 of a view is {worst:.2f} s, at most {most:g} s is promised"] * ((worst or 0) > most)),
+            *([f"claims are {self.ratio:.2f} of those without viewers, {CLAIMS_LEAST} is promised"] if few else []),
             *([f"{len(self.errors)} views failed, as {self.errors[0]}"] if self.errors else []),
         ]
 
@@ -65,12 +72,11 @@ class Seen:
         """All of it in a phrase."""
         every = spread(self.all())
         views = ", ".join(f"{name} {_ms(spread(some)['p95'])}" for name, some in sorted(self.took.items()))
-        ratio = mean(self.watched) / mean(self.alone)
         return (
             f"{len(self.all())} views, p50 {_ms(every['p50'])}, p95 {_ms(every['p95'])}"
-            f" (goal {_ms(P95_GOAL)}; {views});"
-            f" claims {mean(self.watched):.0f}/s beside viewers, {mean(self.alone):.0f}/s without: {ratio:.2f}"
-            f" (goal {CLAIMS_GOAL})"
+            f" (at most {_ms(P95_MOST)}; {views});"
+            f" claims {mean(self.watched):.0f}/s beside viewers, {mean(self.alone):.0f}/s without: {self.ratio:.2f}"
+            f" (at least {CLAIMS_LEAST})"
         )
 
 
@@ -103,31 +109,14 @@ async def crowds(place: Place, seed: int, *, long: bool) -> Finding:
         await trial.ready(WORKERS)
         async with _steady(trial):
             await _counted(trial, 2.0)
-            for turn in range(3 if long else 2):
+            for turn in range(4 if long else 2):
                 seen.alone.append(await _counted(trial, 10.0 if long else 4.0))
                 async with _watched(place, seed * 100 + turn, seen):
                     await _counted(trial, 1.0)
                     seen.watched.append(await _counted(trial, 10.0 if long else 4.0))
         await trial.finished(60)
-        found = await found_by("crowds", trial, lambda _: seen.missing())
+        found = await found_by("crowds", trial, lambda _: seen.missing(long=long))
     return replace(found, figures=f"{past:,} finished; {seen.figures()}")
-
-
-async def live_through(place: Place, n: int) -> None:
-    """Make so many finished jobs by enqueueing and running them, a fiftieth of them failed."""
-    app = Windlass(place.url, namespace=place.namespace)
-
-    @app.job(name=PAST, queue=PAST, retry=Retry(1))
-    async def past(number: int) -> None:
-        if number % 50 == 0:
-            raise Reject("as some do")
-
-    async with app:
-        for start in range(0, n, 10_000):
-            some = range(start, min(n, start + 10_000))
-            await app.enqueue_many(past.using(user=f"u{number % USERS}").bind(number) for number in some)
-            await app.worker(queues=[PAST], concurrency=500, drain=True).run()
-    app.close()
 
 
 @asynccontextmanager
