@@ -167,9 +167,10 @@ class Model:
             if refuse(transition, row.token, row.charged).acquits:
                 row.crashes, row.charged = row.crashes - 1, None
             return Verdict.STALE
-        if row.status is Status.PROCESSING:
-            self.move(row, transition, due=due)
-        return Verdict.APPLIED
+        if row.status is not Status.PROCESSING:
+            return Verdict.APPLIED
+        self.move(row, transition, due=due)
+        return Verdict.CANCELLED if row.cancel and not transition.to.finished else Verdict.APPLIED
 
     def move(self, row: Row, transition: Transition, *, due: bool) -> None:
         if row.cancel:

@@ -307,14 +307,30 @@ async def test_many_jobs_settle_in_one_call(store: Store) -> None:
 
 
 @pytest.mark.parametrize("outcome", RUNS_AGAIN)
-async def test_a_job_asked_to_stop_does_not_run_again(store: Store, outcome: Outcome) -> None:
+async def test_a_job_asked_to_stop_does_not_run_again_and_the_verdict_says_so(store: Store, outcome: Outcome) -> None:
     job = await start(store)
     await cancel(store, job.id)
-    assert await settle(store, job, outcome) is Verdict.APPLIED
+    assert await settle(store, job, outcome) is Verdict.CANCELLED
     found = await get(store, job.id)
     assert found.status is Status.CANCELLED
     assert near(found.finished_at, await store.now())
     assert await told(store, job.id) == [*STARTED, Happened.CANCEL_REQUESTED, Happened.CANCELLED]
+
+
+async def test_of_a_batch_each_end_has_its_own_verdict(store: Store) -> None:
+    asked, plain, done = [await start(store, draft(f"kind-{n}")) for n in range(3)]
+    await cancel(store, asked.id)
+    await cancel(store, done.id)
+    late = plain._replace(lease_token=plain.lease_token - 1)
+    found = await store.jobs.apply(
+        [decide(asked, AGAIN_LATER), decide(plain, AGAIN_LATER), decide(done, DONE), decide(late, DONE)]
+    )
+    assert found == [Verdict.CANCELLED, Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE]
+    assert await statuses(store, [asked.id, plain.id, done.id]) == [
+        Status.CANCELLED,
+        Status.RETRYING,
+        Status.SUCCEEDED,
+    ]
 
 
 @pytest.mark.parametrize(

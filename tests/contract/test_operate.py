@@ -117,7 +117,7 @@ async def test_a_processing_job_may_be_asked_to_stop_more_than_once(store: Store
     assert await operate(store, job.id, Action.CANCEL) == Answer(Operated.REQUESTED, Status.PROCESSING)
     assert (await get(store, job.id)).cancel_requested_at == asked.cancel_requested_at
     assert (await told(store, job.id))[2] is Happened.CANCEL_REQUESTED
-    assert await settle(store, job, AGAIN_LATER) is Verdict.APPLIED
+    assert await settle(store, job, AGAIN_LATER) is Verdict.CANCELLED
     assert await status(store, job.id) is Status.CANCELLED
 
 

@@ -132,7 +132,7 @@ async def test_it_is_deleted_as_any_waiting_job(store: Store) -> None:
 async def test_one_that_was_asked_to_cancel_is_cancelled_instead(store: Store) -> None:
     job = await start(store)
     await cancel(store, job.id)
-    assert await settle(store, job, UNFIT) is Verdict.APPLIED
+    assert await settle(store, job, UNFIT) is Verdict.CANCELLED
     cancelled = await get(store, job.id)
     assert (cancelled.status, cancelled.blocked_by) == (Status.CANCELLED, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
@@ -161,6 +162,26 @@ async def test_every_way_an_attempt_ends_is_told_as_it_is_written(app: Windlass,
         Happened.CANCELLED,
     }
     assert len(recount.heard.all(events.JobStarted)) == len(recount.heard.all(events.JobClaimed))
+
+
+async def test_a_retry_that_became_a_cancellation_is_told_as_what_it_became(app: Windlass, recount: Recount) -> None:
+    asked = threading.Event()
+
+    @app.job(retry=Retry(3, base=60))
+    def stubborn() -> None:
+        asked.wait(20)
+        raise ValueError("again")
+
+    handle = await stubborn.enqueue()
+    async with working(app):
+        await until_status(handle, Status.PROCESSING)
+        assert not await app.jobs.cancel(handle, actor="ann")
+        asked.set()
+        await until_status(handle, Status.CANCELLED)
+        [ended] = await until(lambda: recount.heard.all(events.JobEnded), "its end to be told")
+    await recount.check()
+    assert (ended.transition.happened, ended.finished) == (Happened.CANCELLED, True)
+    await until(lambda: not any("windlass-thread" in one.name for one in threading.enumerate()), "threads to end")
 
 
 async def test_orders_are_told_as_they_are_written(app: Windlass, recount: Recount) -> None:

@@ -12,7 +12,7 @@ from windlass.core.errors import StoreUnavailable, ValueRefused
 from windlass.core.events import Hub, JobEnded, ResultRefused, WorkerWarned
 from windlass.core.job import Error
 from windlass.core.outcome import Failed
-from windlass.core.transition import decide
+from windlass.core.transition import decide, honour_cancel
 from windlass.core.wording import plural
 from windlass.stores.contract import Verdict
 from windlass.worker.steady import Steady
@@ -177,8 +177,10 @@ class Settling:
                 continue
             self._slots.forget(running)
             self.pending -= 1
-            if verdict is Verdict.APPLIED:
+            if verdict in (Verdict.APPLIED, Verdict.CANCELLED):
                 self.done += 1
+                if verdict is Verdict.CANCELLED:
+                    transition = honour_cancel(transition)  # noqa: PLW2901  # what the store has written
                 self.released += transition.happened == "released"
                 if not silent:
                     self._hub.tell(JobEnded(running.job, transition, at - running.started))

@@ -76,10 +76,10 @@ class Jobs(Protocol):
         In the same step the history is written, and the unique key of a finished job is freed. In that step, or on
         MongoDB right after it, the minute is counted and blocked jobs that can go on are queued, oldest first; if the
         caller dies in between, `promote` queues them. Where cancel was requested and the transition would let the job
-        run again, it is cancelled instead. A stale one is refused and leaves a line in the job's history; if the loss
-        of its lease was counted as a crash, it is counted no longer: the worker lives. A value that the store cannot
-        keep raises ValueRefused, and nothing of the batch is written. What a stranger's transaction holds is told as
-        held within about a second, and the others of the batch are written.
+        run again, it is cancelled instead, and the verdict says so. A stale one is refused and leaves a line in the
+        job's history; if the loss of its lease was counted as a crash, it is counted no longer: the worker lives. A
+        value that the store cannot keep raises ValueRefused, and nothing of the batch is written. What a stranger's
+        transaction holds is told as held within about a second, and the others of the batch are written.
 
         A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
         success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in

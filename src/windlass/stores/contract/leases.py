@@ -70,6 +70,8 @@ class Verdict(StrEnum):
 
     APPLIED = "applied"
     """written now, or earlier by the same token"""
+    CANCELLED = "cancelled"
+    """written as cancelled instead: that was asked for, and the transition would have let the job run again"""
     STALE = "stale"
     """the token is no longer the job's: nothing changed but a line in its history"""
     MISSING = "missing"

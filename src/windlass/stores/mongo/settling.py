@@ -191,7 +191,9 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
 
     def note(standing: Mapping[str, int], written: Written) -> None:
         for doc in written.docs:
-            verdicts[standing[doc["_id"]]] = Verdict.APPLIED
+            n = standing[doc["_id"]]
+            instead = "cancel_requested_at" in doc and not transitions[n].to.finished
+            verdicts[n] = Verdict.CANCELLED if instead else Verdict.APPLIED
             ended.append(doc)
         verdicts.update(
             {n: Verdict.HELD for n, one in enumerate(transitions) if n not in verdicts and one.id in written.held}

@@ -95,6 +95,6 @@ async def _rescue(link: Link, ask: Ask, lost: list[str]) -> tuple[list[Rescued],
     decided = [(job, decide(job, lease)) for job, lease in leases]
     told = [(job, one if job.cancel_requested_at is None else honour_cancel(one)) for job, one in decided]
     statement, values, _ = written([one for _, one in told], forced=True)
-    _, freed = await end_and_unblock(link, ask, statement, values)
+    _, _, freed = await end_and_unblock(link, ask, statement, values)
     queued = [job.queue for job, one in told if one.to is Status.QUEUED]
     return [Rescued(job, one.to) for job, one in told], queued + freed

@@ -36,7 +36,7 @@ from windlass.stores.postgres.records import (
 from windlass.stores.postgres.unblocking import unblock, unblocking
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
     from datetime import timedelta
 
     from windlass.core.transition import Transition
@@ -149,12 +149,13 @@ TALLY = f"""
 COUNTED = """
 SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NULL),
     array_agg(DISTINCT unique_running) FILTER (WHERE unique_running IS NOT NULL),
-    array_agg(DISTINCT next_id) FILTER (WHERE next_id IS NOT NULL AND status IN ('succeeded', 'failed', 'cancelled'))
+    array_agg(DISTINCT next_id) FILTER (WHERE next_id IS NOT NULL AND status IN ('succeeded', 'failed', 'cancelled')),
+    array_agg(id) FILTER (WHERE status = 'cancelled')
 FROM ended
 """
 # Whoever waits for a row that somebody holds keeps all others of its batch waiting: these are asked without it, then.
 BRIEF = "brief AS MATERIALIZED (SELECT CASE WHEN {n} IS NOT NULL THEN set_config('lock_timeout', {n}, true) END)"
-RETURNED = "j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running, j.next_id"
+RETURNED = "j.id, j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running, j.next_id"
 
 # The common end, for a whole batch of them.
 SUCCEED = f"""
@@ -232,18 +233,29 @@ async def _apply(link: Link, transitions: Sequence[Transition], *, plain: bool) 
     statement, values, asked = written(transitions, wait=_WAIT)
     freed: list[str] = []
     if plain:
-        [(done, *_)] = await link.fetch(statement, *values)
+        [(done, *_, cancelled)] = await link.fetch(statement, *values)
     else:
-        done, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
+        done, cancelled, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
     if done == asked == len(transitions):
-        return Settled([Verdict.APPLIED] * len(transitions), freed)
+        return Settled(_as_written(transitions, [Verdict.APPLIED] * len(transitions), cancelled), freed)
 
     async def examine(ask: Ask) -> list[Verdict]:
         await ask(HURRY)
         return await _examine(ask, transitions)
 
     # Rare: some lease was lost, or some end written before.
-    return Settled(await link.transaction(examine), freed)
+    return Settled(_as_written(transitions, await link.transaction(examine), cancelled), freed)
+
+
+def _as_written(
+    transitions: Sequence[Transition], verdicts: Sequence[Verdict], cancelled: Collection[str] | None
+) -> list[Verdict]:
+    """The verdicts, and of those that were written which were written as cancelled instead."""
+    instead = {one.id for one in transitions if not one.to.finished}.intersection(cancelled or ())
+    return [
+        Verdict.CANCELLED if verdict is Verdict.APPLIED and one.id in instead else verdict
+        for one, verdict in zip(transitions, verdicts, strict=True)
+    ]
 
 
 HURRY = f"SET LOCAL lock_timeout = '{_WAIT}'"
@@ -281,18 +293,24 @@ async def _end_free(
     if not free:
         return {}, []
     statement, values, asked = written(free, wait=_WAIT)
-    done, freed = await end_and_unblock(link, ask, statement, values)
+    done, cancelled, freed = await end_and_unblock(link, ask, statement, values)
     each = [Verdict.APPLIED] * len(free) if done == asked == len(free) else await _examine(ask, free)
+    each = _as_written(free, each, cancelled)
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     for one, verdict in zip(free, each, strict=True):
         verdicts[one.id].append(verdict)
     return verdicts, freed
 
 
-async def end_and_unblock(link: Link, ask: Ask, statement: str, values: tuple[Any, ...]) -> tuple[int, list[str]]:
-    """Write ends, and let go on who waited for them, in one transaction; how many took, and the queues of the freed."""
-    [(done, *keys)] = await ask(statement, *values)
-    return int(done), await unblock(link, ask, _lines(*keys))
+async def end_and_unblock(
+    link: Link, ask: Ask, statement: str, values: tuple[Any, ...]
+) -> tuple[int, list[str] | None, list[str]]:
+    """Write ends, and let go on who waited for them, in one transaction.
+
+    How many took, the ids of those that were cancelled, and the queues of the freed.
+    """
+    [(done, *keys, cancelled)] = await ask(statement, *values)
+    return int(done), cancelled, await unblock(link, ask, _lines(*keys))
 
 
 def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
@@ -308,7 +326,7 @@ TELL = "SELECT pg_notify($1::text, notice) FROM unnest($2::text[]) AS notice"
 def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
     """One end inside the caller's own transaction, as steps that any driver can carry."""
     statement, values, _ = written([one])
-    [(done, *keys)] = yield statement, values
+    [(done, *keys, _)] = yield statement, values
     if not done:
         found: Rows = yield ENDED, (one.id,)
         if not found:

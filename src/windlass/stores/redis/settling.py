@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from windlass.stores.redis.connection import Link, Value
 
 _AT_ONCE = 1000  # jobs in one script: others wait for as long as it runs
-_VERDICTS = {"a": Verdict.APPLIED, "s": Verdict.STALE, "m": Verdict.MISSING}
+_VERDICTS = {"a": Verdict.APPLIED, "c": Verdict.CANCELLED, "s": Verdict.STALE, "m": Verdict.MISSING}
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:

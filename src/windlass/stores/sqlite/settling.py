@@ -129,7 +129,7 @@ def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequen
         applied = _succeed(db, sql, transitions, now)
         if applied is not None:
             return applied
-    again = [one.id for one in transitions if not one.to.finished]
+    again, asked = [one.id for one in transitions if not one.to.finished], set[str]()
     if again:
         asked = {job_id for (job_id,) in db.execute(sql(ASKED_TO_CANCEL), (json.dumps(again),))}
         transitions = [honour_cancel(one) if one.id in asked else one for one in transitions]
@@ -145,6 +145,10 @@ def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequen
         verdicts = _examine(db, sql, transitions, now)
     if ended:
         tally(db, sql, ended, now)
+    verdicts = [
+        Verdict.CANCELLED if verdict is Verdict.APPLIED and one.id in asked else verdict
+        for one, verdict in zip(transitions, verdicts, strict=True)
+    ]
     freed = free_slots(db, sql, ended, now) if blocked else 0
     return Applied(verdicts, freed)
 
