@@ -5,9 +5,9 @@ and judged by the store's own clock. A store applies what the law decided; it ne
 test in `tests/contract/` that runs on every store and reads back record and history.
 """
 
+from windlass.core.admission import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.contract.audit import Audit, AuditEntry, AuditFilter, AuditPage
 from windlass.stores.contract.filtering import CLOCKS_APART, MOST_LOOKED_AT, Filter
-from windlass.stores.contract.inserting import Created, Duplicate, Full, Inserted, Replaced
 from windlass.stores.contract.jobs import Completes, Jobs
 from windlass.stores.contract.keys import Key, KeyKind, Keys, NewKey, Scope
 from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
+from windlass.core.admission import Inserted
 from windlass.core.draft import Draft
 from windlass.core.transition import Transition
-from windlass.stores.contract.inserting import Inserted
 from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want
 from windlass.stores.contract.operating import Answer, Order
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention

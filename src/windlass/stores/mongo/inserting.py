@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
+from windlass.core.admission import Holder, Known, Waiting, judge, replacement, status_of_new
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
-from windlass.core.status import WAITING, Status
-from windlass.stores.contract import Created, Duplicate, Full, Inserted, Notice, Replaced
+from windlass.core.status import Status
+from windlass.stores.contract import Created, Duplicate, Inserted, Notice, Replaced
 from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
 from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
@@ -300,25 +301,28 @@ def deciding(
     looks += [{"idempotent": idempotent}] * (idempotent is not None)
     looks += [{"unique_key": key}] * (key is not None)
     found: list[Doc] = yield Find("jobs", {"$or": looks}, _HOLDER)
-    # The same id again is the same job, even after it has ended and its keys have gone to others.
-    if any(doc["_id"] == draft.id for doc in found):
-        return Created(draft.id)
-    known = next((doc for doc in found if idempotent is not None and doc.get("idempotent") == idempotent), None)
-    if idempotent is not None and known is not None:
-        if known["idempotent_until"] > now:
-            return Duplicate(known["_id"], idempotent)
-        over = {"_id": known["_id"], "idempotent": idempotent, "idempotent_until": known["idempotent_until"]}
+    is_there = any(doc["_id"] == draft.id for doc in found)
+    same = next((doc for doc in found if idempotent is not None and doc.get("idempotent") == idempotent), None)
+    if same is not None and not is_there and same["idempotent_until"] <= now:
+        over = {"_id": same["_id"], "idempotent": idempotent, "idempotent_until": same["idempotent_until"]}
         yield Update(over, {"$unset": {"idempotent": "", "idempotent_until": ""}})
+        same = None
     holder = next((doc for doc in found if key is not None and doc.get("unique_key") == key), None)
-    if key is not None and holder is not None:
-        if draft.options.on_conflict != "replace" or STATUSES[holder["status"]] not in WAITING:
-            return Duplicate(holder["_id"], key)
-        replaced: int = yield _replacing(draft, holder, now, fair)
-        return Replaced(holder["_id"]) if replaced else None
     depth = depths.get(draft.options.queue)
+    known = Known(
+        is_there=is_there,
+        same=None if same is None else same["_id"],
+        holder=None if holder is None else Holder(holder["_id"], STATUSES[holder["status"]]),
+        depth=0 if depth is None else depth[1],
+        most=None if depth is None else depth[0],
+    )
+    verdict = judge(draft, known)
+    if isinstance(verdict, Replaced) and holder is not None:
+        replaced: int = yield _replacing(draft, holder, now, fair)
+        return verdict if replaced else None
+    if verdict is not None:
+        return verdict
     if depth is not None:
-        if depth[1] >= depth[0]:
-            return Full(draft.options.queue, depth[0])
         depth[1] += 1
     docs = documents([draft], now, extra, turns, fair)
     yield Insert(docs[0], _news(docs))
@@ -327,20 +331,14 @@ def deciding(
 
 def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) -> Update:
     found = {"_id": holder["_id"], "moves": holder["moves"], "status": holder["status"]}
-    if Kind.FLOW.blocks(holder.get("blocked_by")):
-        # One that awaits others goes on waiting.
-        told = line(max(now, holder["updated_at"]), Happened.REPLACED, Status.BLOCKED)
-        newer = {"payload": draft.payload_json, "priority": draft.options.priority}
-        return Update(found, change(told, newer), [CHANGED])
-    run_at = due_at(draft.options, now)
-    if draft.options.longest_wait is not None:
-        run_at = max(now, min(run_at, holder["created_at"] + whole(draft.options.longest_wait)))
-    to = Status.SCHEDULED if run_at > now else Status.QUEUED
+    waiting = Waiting(holder.get("blocked_by"), now - holder["created_at"])
+    to, wait = replacement(draft.options, waiting, due_at(draft.options, now) - now)
     told = line(max(now, holder["updated_at"]), Happened.REPLACED, to)
-    values = {
-        "payload": draft.payload_json,
-        "priority": draft.options.priority,
-        "run_at": run_at,
+    values = {"payload": draft.payload_json, "priority": draft.options.priority}
+    if wait is None:
+        return Update(found, change(told, values), [CHANGED])
+    values |= {
+        "run_at": now + whole(wait),
         "queued_at": now if to is Status.QUEUED else None,
         "blocked_by": None,
         "called": None,
@@ -390,9 +388,7 @@ def documents(
 
 def _from_options(options: Options, now: datetime) -> Doc:
     run_at = due_at(options, now)
-    status = Status.SCHEDULED if run_at > now else Status.QUEUED
-    if options.awaits is not None:
-        status = Status.BLOCKED
+    status = status_of_new(options, later=run_at > now)
     note = f"replay of {options.replay_of}" if options.replay_of else None
     return {
         "queue": options.queue,

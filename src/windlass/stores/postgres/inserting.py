@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.admission import Holder, Known, judge
 from windlass.core.blocked import Kind
 from windlass.core.draft import Draft
 from windlass.core.errors import StoreUnavailable
 from windlass.core.history import Happened
-from windlass.core.status import WAITING, Status
-from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.core.status import Status
+from windlass.stores.contract import Created, Inserted, Replaced
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.joining import elsewhere, located
 from windlass.stores.postgres.locking import LOCK, key_locks
@@ -254,12 +255,11 @@ SELECT key, job_id, date_trunc('milliseconds', statement_timestamp()) + ms * int
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS told (key, job_id, ms)
 ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = excluded.expires_at
 """
-# The wait is counted from the creation of the job that is put off again and again.
+# As core.admission.replacement says, by the clock of the statement that writes.
 _RUN_AT = """
 CASE WHEN $6::bigint IS NULL THEN asked.run_at
     ELSE greatest(c.now, least(asked.run_at, j.created_at + $6::bigint * interval '1 millisecond')) END
 """
-# One that awaits others goes on waiting.
 _WAITS = f"coalesce(starts_with(j.blocked_by, '{Kind.FLOW.prefix}'), false)"
 REPLACE = f"""
 WITH {CLOCK}, asked AS (
@@ -284,7 +284,7 @@ class _Insertion:
     def __init__(self, facts: Rows, depths: dict[str, int], turns: Turns, channel: str | None) -> None:
         self._most, self._turns, self._channel = depths, turns, channel
         self._known: set[str] = set()
-        self._holders: dict[str, tuple[str, Status]] = {}
+        self._holders: dict[str, Holder] = {}
         self._same: dict[str, str] = {}
         self._depth: dict[str, int] = {}
         for kind, name, what, status, _ in facts:
@@ -292,7 +292,7 @@ class _Insertion:
                 case "known":
                     self._known.add(name)
                 case "holder":
-                    self._holders[name] = (what, STATUSES[status])
+                    self._holders[name] = Holder(what, STATUSES[status])
                 case "same":
                     self._same[name] = what
                 case _:
@@ -334,27 +334,20 @@ class _Insertion:
         return bool(rows[0][2] == len(new))
 
     def _judge(self, draft: Draft) -> Inserted | None:
-        # The same id again is the same job, even after it has ended and its keys have gone to others.
-        if draft.id in self._known:
-            return Created(draft.id)
-        key = draft.idempotency_key
-        if key is not None and self._same.get(key, draft.id) != draft.id:
-            return Duplicate(self._same[key], key)
-        key = draft.unique_queued
-        if key is not None and key in self._holders:
-            holder, status = self._holders[key]
-            if draft.options.on_conflict != "replace" or status not in WAITING:
-                return Duplicate(holder, key)
-            return Replaced(holder)
         queue = draft.options.queue
-        if queue in self._most and self._depth[queue] >= self._most[queue]:
-            return Full(queue, self._most[queue])
-        return None
+        known = Known(
+            is_there=draft.id in self._known,
+            same=self._same.get(draft.idempotency_key or ""),
+            holder=self._holders.get(draft.unique_queued or ""),
+            depth=self._depth.get(queue, 0),
+            most=self._most.get(queue),
+        )
+        return judge(draft, known)
 
     def _take(self, draft: Draft) -> None:
         self._known.add(draft.id)
         if draft.unique_queued is not None:
-            self._holders[draft.unique_queued] = (draft.id, Status.QUEUED)
+            self._holders[draft.unique_queued] = Holder(draft.id, Status.QUEUED)
         if draft.idempotency_key is not None and draft.options.idempotency_window is not None:
             self._same[draft.idempotency_key] = draft.id
         if draft.options.queue in self._depth:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.admission import Holder, Known, Waiting, judge, replacement, status_of_new
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.draft import Draft
 from windlass.core.fields import Origin
 from windlass.core.history import Happened
-from windlass.core.status import WAITING, Status
+from windlass.core.status import Status
 from windlass.stores.columns import of_draft
-from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
+from windlass.stores.contract import Created, Inserted, Replaced
 from windlass.stores.sqlite.news import NOTHING, News
 from windlass.stores.sqlite.records import (
     APPEND,
@@ -184,22 +186,14 @@ def _insert_one(
     depths: dict[str, list[int]],
     turns: Turns,
 ) -> Inserted:
-    options = draft.options
-    # The same id again is the same job, even after it has ended and its keys have gone to others.
-    if db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None:
-        return Created(draft.id)
-    if draft.idempotency_key is not None:
-        known = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
-        if known is not None and _text(known[0]) != draft.id:
-            return Duplicate(_text(known[0]), draft.idempotency_key)
-    if draft.unique_queued is not None:
-        met = _meet_holder(db, sql, draft, tail, now)
-        if met is not None:
-            return met
-    depth = depths.get(options.queue)
+    options, depth = draft.options, depths.get(draft.options.queue)
+    holder = None if draft.unique_queued is None else db.execute(sql(HOLDER), (draft.unique_queued,)).fetchone()
+    verdict = judge(draft, _known(db, sql, draft, holder, depth, now))
+    if isinstance(verdict, Replaced) and holder is not None:
+        _replace(db, sql, draft, tail, holder, now)
+    if verdict is not None:
+        return verdict
     if depth is not None:
-        if depth[1] >= depth[0]:
-            return Full(options.queue, depth[0])
         depth[1] += 1
     if draft.fair_key is not None and tail.status == Status.QUEUED.value:
         tail = tail._replace(run_at=turns.take(options, draft.fair_key, now))
@@ -211,41 +205,55 @@ def _insert_one(
     return Created(draft.id)
 
 
+def _known(
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    draft: Draft,
+    holder: tuple[Any, ...] | None,
+    depth: list[int] | None,
+    now: int,
+) -> Known:
+    same = None
+    if draft.idempotency_key is not None:
+        same = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
+    return Known(
+        is_there=db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None,
+        same=None if same is None else _text(same[0]),
+        holder=None if holder is None else Holder(_text(holder[0]), STATUSES[_text(holder[1])]),
+        depth=0 if depth is None else depth[1],
+        most=None if depth is None else depth[0],
+    )
+
+
 HOLDER = "SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?"
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
     floor = {FLOOR_OF}, blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
-# One that awaits others goes on waiting.
 REPLACE_WAITING = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, updated_at = ?, moves = moves + 1, history = {APPEND} WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 
-def _meet_holder(
-    db: sqlite3.Connection, sql: Callable[[str], str], draft: Draft, tail: _Tail, now: int
-) -> Inserted | None:
-    key = draft.unique_queued
-    holder = db.execute(sql(HOLDER), (key,)).fetchone()
-    if holder is None or _text(holder[0]) == draft.id:
-        return None
-    holder_id, status = _text(holder[0]), STATUSES[_text(holder[1])]
-    if draft.options.on_conflict != "replace" or status not in WAITING:
-        return Duplicate(holder_id, str(key))
-    if holder[3] is not None and Kind.FLOW.blocks(_text(holder[3])):
-        line = line_end(Happened.REPLACED, Status.BLOCKED)
-        db.execute(sql(REPLACE_WAITING), (draft.payload_json, draft.options.priority, now, now, line, holder_id))
-        return Replaced(holder_id)
-    run_at = tail.run_at
-    if draft.options.longest_wait is not None:
-        run_at = max(now, min(run_at, holder[2] + as_duration_ms(draft.options.longest_wait)))
-    to = Status.SCHEDULED if run_at > now else Status.QUEUED
-    queued_at = now if to is Status.QUEUED else None
+def _replace(
+    db: sqlite3.Connection,
+    sql: Callable[[str], str],
+    draft: Draft,
+    tail: _Tail,
+    holder: tuple[Any, ...],
+    now: int,
+) -> None:
+    holder_id, (created_at, blocked_by) = _text(holder[0]), holder[2:]
+    waiting = Waiting(None if blocked_by is None else _text(blocked_by), timedelta(milliseconds=now - created_at))
+    to, wait = replacement(draft.options, waiting, timedelta(milliseconds=tail.run_at - now))
     line = line_end(Happened.REPLACED, to)
+    if wait is None:
+        db.execute(sql(REPLACE_WAITING), (draft.payload_json, draft.options.priority, now, now, line, holder_id))
+        return
+    run_at, queued_at = now + as_duration_ms(wait), now if to is Status.QUEUED else None
     values = (draft.payload_json, draft.options.priority, run_at, to.value, queued_at, now, now, now, line, holder_id)
     db.execute(sql(REPLACE), values)
-    return Replaced(holder_id)
 
 
 def _run_at(options: Options, now: int) -> int:
@@ -255,9 +263,7 @@ def _run_at(options: Options, now: int) -> int:
 
 
 def _status(options: Options, now: int) -> Status:
-    if options.awaits is not None:
-        return Status.BLOCKED
-    return Status.SCHEDULED if _run_at(options, now) > now else Status.QUEUED
+    return status_of_new(options, later=_run_at(options, now) > now)
 
 
 def _tail(options: Options, now: int) -> _Tail:
