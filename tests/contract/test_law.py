@@ -6,7 +6,6 @@ a store that decides in a statement or a script of its own cannot deviate in any
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import product
@@ -122,7 +121,9 @@ async def _bring_about(store: Store, scenes: Sequence[Scene]) -> None:
     await put(store, *[draft(id=scene.draft.id, queue="there") for scene in scenes if scene.case.is_there])
     await put(store, *[draft("filler", queue=scene.draft.options.queue) for scene in scenes])
     bounds = [(scene.draft.options.queue, MOST[scene.case.room]) for scene in scenes]
-    await asyncio.gather(*[store.queues.limit_depth(queue, most) for queue, most in bounds if most is not None])
+    for queue, most in bounds:
+        if most is not None:
+            await store.queues.limit_depth(queue, most)
     assert await store.jobs.claim(want(1000, types={"limit"})) == []
     assert await store.jobs.claim(want(1000, types={"processing"})) != []
     for job in await store.jobs.claim(want(1000, types={"retrying"})):

@@ -1,10 +1,10 @@
-"""Claim: queued jobs become leased ones; what may not run yet becomes blocked.
+"""Claim: queued jobs become leased ones.
 
-One aggregation reads the first jobs of every queue and the server's clock. One command leases what may run, each job
-only if it has not moved since it was read; the next claim of the same store reads meanwhile, behind these. Slots of
-limits and running keys are unique indexes, so the update that makes a job run is the one that takes them, and whoever
-comes second is refused by the server. Starts of jobs with a rate are booked before, as many as there is room for, and
-what was not used is given back.
+One aggregation reads the first jobs of every queue and the server's clock; see `wanting`. One command leases what may
+run, each job only if it has not moved since it was read; the next claim of the same store reads meanwhile, behind
+these. What needs a slot, a running key or room in a rate has to pass the gate before; see `gate`. Slots and running
+keys are unique indexes, so the update that makes a job run is the one that takes them, and whoever comes second is
+refused by the server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections import defaultdict, deque
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bson import ObjectId
 from pymongo import UpdateMany
@@ -24,11 +24,11 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.weights import first_turn
 from windlass.stores.contract import Claimed
-from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, QUICK, beside, in_parts
+from windlass.stores.mongo.connection import BY_ID, DUPLICATE_KEY, beside, in_parts
 from windlass.stores.mongo.doubts import Doubt, Doubts
-from windlass.stores.mongo.rates import Rates
-from windlass.stores.mongo.records import as_pipeline, change, in_utc, job_of, latest, line, marked, waited, whole
-from windlass.stores.mongo.unblocking import unblock
+from windlass.stores.mongo.gate import Gate, is_plain, takes_running
+from windlass.stores.mongo.records import as_pipeline, change, job_of, latest, line, marked, waited, whole
+from windlass.stores.mongo.wanting import Read, ask, foremost, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +45,6 @@ _WAVES = 200  # how often one claim reads at most
 _QUEUES_READ = 16  # of how many queues the first look of a claim reads the first jobs,
 _MOST_QUEUES_READ = 256  # and its later ones at most: a pipeline has at most a thousand stages
 _WARY = 8  # for how many looks a claim keeps away from where rivals came first
-_ALL_SLOTS = 256  # of a larger limit not all slots are looked at
-_SLOTS_EACH = 8  # but so many for each job that wants one
-_LARGE_LIMITS = 8  # of how many limits at once
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -120,16 +117,21 @@ class Claiming:
         finally:
             self._writing -= mine
 
-    async def _read(self, one: _Claim, want: Want, page: int, skip: int) -> _Read:
+    async def _ask(
+        self, want: Want, names: Sequence[str], page: int, skip: int, *, told: bool
+    ) -> tuple[dict[str, int], list[Doc]]:
+        return await ask(self._link, want, names, page, skip, sorted(self._writing), told=told)
+
+    async def _read(self, one: _Claim, want: Want, page: int, skip: int) -> Read:
         """The first jobs of the queues that come first, after those skipped."""
         named = None if want.queues is None else [name for name, most in want.queues.items() if most > 0]
         if named is not None and len(named) <= _QUEUES_READ:
             heads, rows = await self._ask(want, named, page, skip, told=True)
-            return _Read(rows, [name for name in named if name in heads], _share(named, page), None)
+            return Read(rows, [name for name in named if name in heads], share(named, page), None)
         if one.heads is not None:
             return await self._read_on(one, one.heads, want, page, skip)
         tries = 0
-        asked = _foremost({name: first for name, first in self._heads.items() if one.may_give(name)}, _QUEUES_READ)
+        asked = foremost({name: first for name, first in self._heads.items() if one.may_give(name)}, _QUEUES_READ)
         while True:
             heads, rows = await self._ask(want, asked, page, skip, told=False)
             open_ = {name: first for name, first in heads.items() if one.may_give(name)}
@@ -140,82 +142,18 @@ class Claiming:
             # What was not read may not stand before what was; a queue that has just come to be is asked for.
             read_enough = len(before) >= _QUEUES_READ and min(behind, default=0) >= max(before)
             if not behind or read_enough or tries > _TRIES:
-                return one.learn(asked, open_, rows, _share(asked, page), skip)
-            asked = _foremost(open_, _QUEUES_READ)
+                return one.learn(asked, open_, rows, share(asked, page), skip)
+            asked = foremost(open_, _QUEUES_READ)
 
-    async def _read_on(self, one: _Claim, heads: dict[str, int], want: Want, page: int, skip: int) -> _Read:
+    async def _read_on(self, one: _Claim, heads: dict[str, int], want: Want, page: int, skip: int) -> Read:
         """The same for a claim that has not enough yet and knows where anything waits: of more queues each time."""
         open_ = {name: first for name, first in heads.items() if one.may_give(name)}
         one.width = min(one.width * 4, _MOST_QUEUES_READ)
-        asked = _foremost(open_, one.width)
+        asked = foremost(open_, one.width)
         found, rows = await self._ask(want, asked, page, skip, told=True)
         for name in {*asked} - found.keys():  # paused since
             del open_[name]
-        return one.learn(asked, open_, rows, _share(asked, page), skip)
-
-    async def _ask(
-        self, want: Want, names: Sequence[str], page: int, skip: int, *, told: bool
-    ) -> tuple[dict[str, int], list[Doc]]:
-        """The first priority of each queue where anything waits that is not paused, and the first jobs of some.
-
-        If the queues are told already, only which of them are not paused.
-        """
-        coll, others = self._link.name("jobs"), sorted(self._writing)
-        pipelines = [] if told else [_HEADS]
-        pipelines += [_first_of(name, want, _share(names, page), skip, others) for name in names]
-        stages: list[Doc] = [{"$match": {"paused_at": {"$exists": True}}}, {"$project": {"paused": "$_id"}}]
-        stages += [{"$unionWith": {"coll": coll, "pipeline": pipeline}} for pipeline in pipelines]
-        source = self._link.collection("queues").with_options(codec_options=QUICK)
-        answers = await (await source.aggregate(stages, batchSize=10_000)).to_list()
-        paused = {row["paused"] for row in answers if "paused" in row}
-        heads = dict.fromkeys(names, 0) if told else {row["_id"]: row["first"] for row in answers if "first" in row}
-        rows = [in_utc(row) for row in answers if "type" in row]
-        return {name: first for name, first in heads.items() if name not in paused}, rows
-
-
-class _Read(NamedTuple):
-    """What a claim read: the first jobs of some queues."""
-
-    rows: list[Doc]
-    names: list[str]
-    """the queues that were read and may be claimed from"""
-    share: int
-    """how many of each, where there were so many"""
-    next: int | None
-    """the first priority of what waits in others"""
-
-
-# An entry of the index for each queue where anything waits, and none for the others.
-_HEADS: list[Doc] = [
-    {"$match": {"status": "queued"}},
-    {"$sort": {"status": 1, "queue": 1, "priority": 1, "run_at": 1, "_id": 1}},
-    {"$group": {"_id": "$queue", "first": {"$first": "$priority"}}},
-]
-
-
-def _foremost(heads: dict[str, int], n: int) -> list[str]:
-    """The queues that come first, at most so many; of equal ones any."""
-    if len(heads) <= n:
-        return list(heads)
-    return sorted(heads, key=lambda name: (heads[name], random.random()))[:n]
-
-
-def _share(names: Sequence[str], page: int) -> int:
-    return max(1, -(-page // len(names))) if len(names) > 2 else page
-
-
-def _first_of(queue: str, want: Want, page: int, skip: int, others: list[str]) -> list[Doc]:
-    types = sorted(want.types)
-    found: Doc = {"status": "queued", "queue": queue, "type": types[0] if len(types) == 1 else {"$in": types}}
-    if others:
-        found["_id"] = {"$nin": others}
-    return [
-        {"$match": found},
-        {"$sort": {"priority": 1, "run_at": 1, "_id": 1}},
-        *([{"$skip": skip}] if skip else []),
-        {"$limit": page},
-        {"$project": {"history": 0}},
-    ]
+        return one.learn(asked, open_, rows, share(asked, page), skip)
 
 
 class _Claim:
@@ -225,16 +163,9 @@ class _Claim:
         self._link, self._want = link, want
         self._mark = ObjectId()
         self.room = want.n
-        self.blocked = 0
         self.taken: list[Job] = []
         self._used: dict[str, int] = defaultdict(int)
-        self._slots: dict[str, set[int]] = {}
-        """of each limit: those that are taken, all of them"""
-        self._free: dict[str, list[int]] = {}
-        """of each large limit: some that are free, in any order and as many as may be wanted"""
-        self._held: set[str] = set()
-        self._rates = Rates(link)
-        self._blocks: dict[str, list[Doc]] = {}
+        self._gate = Gate(link)
         self._picked: list[Doc] = []
         self._places: dict[str, int] = {}
         """in which order jobs were chosen"""
@@ -252,14 +183,19 @@ class _Claim:
         self.plain = True
         """whether what was chosen needs no slot, key or start of a rate"""
 
-    def learn(self, asked: Sequence[str], open_: dict[str, int], rows: list[Doc], share: int, skip: int) -> _Read:
+    @property
+    def blocked(self) -> int:
+        """How many it has put aside."""
+        return self._gate.blocked
+
+    def learn(self, asked: Sequence[str], open_: dict[str, int], rows: list[Doc], share: int, skip: int) -> Read:
         """What was read of the queues asked, and that some of them have nothing for it."""
         if not skip:
             self.barren |= {*asked}.difference(row["queue"] for row in rows)
             if self.heads is not None:  # what it took was before these
                 self.heads |= {row["queue"]: row["priority"] for row in reversed(rows) if row["queue"] in self.heads}
         behind = [first for name, first in open_.items() if name not in asked]
-        return _Read(rows, [name for name in asked if name in open_], share, min(behind, default=None))
+        return Read(rows, [name for name in asked if name in open_], share, min(behind, default=None))
 
     @property
     def ids(self) -> set[str]:
@@ -283,7 +219,7 @@ class _Claim:
         """Whether the claim may still get something from a queue."""
         return queue not in self.barren and self._allowance(queue) > 0
 
-    async def pick(self, read: _Read, now: datetime) -> bool:
+    async def pick(self, read: Read, now: datetime) -> bool:
         """Choose among these what can be taken; returns whether there may be more."""
         rows = read.rows
         lines: dict[str, deque[Doc]] = {name: deque() for name in read.names}
@@ -292,8 +228,8 @@ class _Claim:
         for row in {row["_id"]: row for row in rows}.values():
             if row["queue"] in lines and row["_id"] not in taken:
                 lines[row["queue"]].append(row)
-        self._picked, self._blocks, self.plain = [], {}, True
-        await self._look_at_gates(rows)
+        self._picked, self.plain = [], True
+        await self._gate.look(rows)
         unread = {name for name, first in lines.items() if len(first) >= read.share}
         more = self._walk(lines, unread, read.next, now)
         return (more and bool(rows)) or (read.next is not None and self.room > 0)
@@ -301,57 +237,8 @@ class _Claim:
     async def take(self, now: datetime) -> int:
         """Write what was chosen; returns how many rivals took first."""
         lost = await self._take(now)
-        await self._write_blocks(now)
+        await self._gate.close(now)
         return lost
-
-    async def _look_at_gates(self, rows: list[Doc]) -> None:
-        """Which slots and running keys of these jobs are taken now, and what of their rates is spent."""
-        await self._rates.look(rows)
-        keys = {row["unique_running"] for row in rows if "unique_running" in row and _takes_key(row)}
-        self._slots, self._free = {}, {}
-        limits: dict[str, list[int]] = defaultdict(list)
-        for row in rows:
-            if "limit_key" in row:
-                limits[row["limit_key"]].append(row.get("limit_n") or 1)
-        if limits:
-            await self._look_at_limits(limits)
-        if keys:
-            held = self._link.jobs.find({"unique_key": {"$in": sorted(keys)}}, {"_id": 0, "unique_key": 1})
-            self._held.update([doc["unique_key"] for doc in await held.to_list()])
-
-    async def _look_at_limits(self, limits: dict[str, list[int]]) -> None:
-        """Which slots are taken; of limits with many, which of some are free, so that a look reads only these."""
-        large = {key: of[0] for key, of in limits.items() if _is_large(of)}
-        await self._look_at_some({key: (large[key], len(limits[key])) for key in [*large][:_LARGE_LIMITS]})
-        rest = sorted(limits.keys() - self._free.keys())
-        self._slots = {key: set() for key in rest}
-        if rest:
-            stages: list[Doc] = [
-                {"$match": {"limit_key": {"$in": rest}, "slot": {"$gte": 0}}},
-                {"$group": {"_id": "$limit_key", "slots": {"$push": "$slot"}}},
-            ]
-            for taken in await (await self._link.jobs.aggregate(stages, hint="slots")).to_list():
-                self._slots[taken["_id"]].update(taken["slots"])
-
-    async def _look_at_some(self, large: dict[str, tuple[int, int]]) -> None:
-        """Find free slots of these limits, for as many jobs as each is told with; where they are few, none."""
-        windows: dict[str, range] = {}
-        for key, (limit, n) in large.items():
-            start = random.randrange(limit - n * _SLOTS_EACH)
-            windows[key] = range(start, start + n * _SLOTS_EACH)
-        looks = [look for key, (limit, _) in large.items() for look in _slots_of(key, windows[key], limit)]
-        if not looks:
-            return
-        others = [{"$unionWith": {"coll": self._link.name("jobs"), "pipeline": look}} for look in looks[1:]]
-        taken: dict[str, set[int]] = defaultdict(set)
-        for row in await (await self._link.jobs.aggregate([*looks[0], *others], batchSize=10_000)).to_list():
-            taken[row["limit_key"]].add(row["slot"])
-        for key, (limit, n) in large.items():
-            free = [slot for slot in windows[key] if slot not in taken[key]]
-            # One beyond the limit is of a time when it was larger, and counts as well: then all must be counted.
-            if len(free) >= n and max(taken[key], default=0) < limit:
-                random.shuffle(free)  # rivals who look at the same ones rarely choose the same
-                self._free[key] = free
 
     def _walk(self, lines: dict[str, deque[Doc]], unread: set[str], others: int | None, now: datetime) -> bool:
         while self.room > 0 and self.blocked < _MOST_BLOCKED:
@@ -365,11 +252,9 @@ class _Claim:
             if others is not None and lines[name][0]["priority"] > others:
                 return True  # others that were not read come before
             doc = lines[name].popleft()
-            if not _is_plain(doc):
+            if not is_plain(doc):
                 self.plain = False
-                by = self._barred(doc, now)
-                if by is not None:
-                    self._put_aside(doc, by)
+                if not self._gate.lets_through(doc, now):
                     continue
             self._places[doc["_id"]] = len(self._places)
             self._picked.append(doc)
@@ -401,23 +286,6 @@ class _Claim:
         most = self._want.n if self._want.queues is None else self._want.queues.get(queue, 0)
         return most - self._used[queue]
 
-    def _barred(self, doc: Doc, now: datetime) -> str | None:
-        """What stands in this job's way; if nothing does, its slot, key and start are counted as taken from now on."""
-        limit_key, running = doc.get("limit_key"), doc.get("unique_running")
-        slots, limit = self._slots.get(limit_key or "", set()), doc.get("limit_n") or 1
-        if limit_key is not None and limit_key not in self._free and len(slots) >= limit:
-            return BlockedBy(Kind.LIMIT, limit_key).text
-        if running is not None and running != doc.get("unique_key") and running in self._held:
-            return BlockedBy(Kind.UNIQUE, running).text
-        if "rate_key" in doc and not self._rates.lets_through(doc, now):
-            return BlockedBy(Kind.RATE, doc["rate_key"]).text
-        if limit_key is not None:
-            doc["slot"] = self._free[limit_key].pop() if limit_key in self._free else _any_free(slots, limit)
-            slots.add(doc["slot"])
-        if running is not None:
-            self._held.add(running)
-        return None
-
     async def _take(self, now: datetime) -> int:
         """Lease what was picked; returns how many of them rivals took or barred."""
         now = max(now, await self._link.now())  # not before those ended whose slots and keys were found free
@@ -426,17 +294,14 @@ class _Claim:
             now = await self._book()
         lost: list[int] = await in_parts(self._picked, lambda docs: self._take_part(docs, now))
         if rated:
-            await self._rates.give_back({job.id for job in self.taken})
+            await self._gate.give_back({job.id for job in self.taken})
         return sum(lost)
 
     async def _book(self) -> datetime:
-        """Book the starts of those with a rate; returns the instant of the booking, which is that of the start, too."""
-        now = latest(await self._link.now(), self._picked)
-        refused = await self._rates.book(self._picked, now)
+        """Book the starts of those with a rate, and let go of those without room; returns the instant of all starts."""
+        now, refused = await self._gate.book(self._picked)
         for doc in refused:
-            self._put_aside(doc, BlockedBy(Kind.RATE, doc["rate_key"]).text)
             self._let_go(doc)
-            self._held.discard(doc.get("unique_running", ""))
         aside = {doc["_id"] for doc in refused}
         self._picked = [doc for doc in self._picked if doc["_id"] not in aside]
         return now
@@ -450,7 +315,7 @@ class _Claim:
         for doc in picked:
             # One that takes a slot or key of its own can be refused by itself, so it is an update by itself; but where
             # a limit has many slots that hardly ever happens.
-            apart = len(alike) if _takes_running(doc) or doc.get("limit_key", "") in self._slots else None
+            apart = len(alike) if takes_running(doc) or self._gate.counts(doc) else None
             plain = doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc
             alike[*plain, "limit_key" in doc, apart].append(doc)
         groups = list(alike.values())
@@ -461,9 +326,9 @@ class _Claim:
         # What they will be is made ready before it is known which of them rivals took: hardly ever any.
         (done, refused), leased = await beside(self._write(writes), lambda: self._leased(picked, now))
         for at in refused:
-            if refused[at] == "unique":
+            if refused[at] is Kind.UNIQUE:
                 [doc] = groups[at]
-                self._put_aside(doc, BlockedBy(Kind.UNIQUE, doc["unique_running"]).text)
+                self._gate.put_aside(doc, BlockedBy(Kind.UNIQUE, doc["unique_running"]))
         # An update that met a rival's slot ended there: those before it are leased.
         partly = any(len(groups[at]) > 1 for at in refused)
         ours = {doc["_id"] for at, docs in enumerate(groups) if at not in refused or len(docs) > 1 for doc in docs}
@@ -478,13 +343,13 @@ class _Claim:
                 self._let_go(doc)
         return len(picked) - len(ours)
 
-    async def _write(self, writes: list[tuple[Doc, Doc | list[Doc]]]) -> tuple[int, dict[int, str]]:
+    async def _write(self, writes: list[tuple[Doc, Doc | list[Doc]]]) -> tuple[int, dict[int, Kind]]:
         """Returns how many were changed, and of those that met a rival's slot or key, which it was."""
         if len(writes) == 1:
             try:
                 return await self._link.update_many(*writes[0]), {}
             except DuplicateKeyError as error:
-                return 0, {0: _gate(dict(error.details or {}))}
+                return 0, {0: _met(dict(error.details or {}))}
         many = [UpdateMany(*one, hint=BY_ID) for one in writes]
         try:
             result = await self._link.surely(lambda: self._link.jobs.bulk_write(many, ordered=False))
@@ -493,7 +358,7 @@ class _Claim:
             unsure = error.details["writeConcernErrors"]
             if not errors or unsure or any(one["code"] != DUPLICATE_KEY for one in errors):
                 raise
-            return error.details["nModified"], {one["index"]: _gate(one) for one in errors}
+            return error.details["nModified"], {one["index"]: _met(one) for one in errors}
         return result.modified_count, {}
 
     def _lease(self, docs: list[Doc], now: datetime) -> tuple[Doc, Doc | list[Doc]]:
@@ -510,7 +375,7 @@ class _Claim:
         }
         if "called" in first:
             values["called"] = None
-        if _takes_running(first) or _gives_key_up(first):
+        if takes_running(first) or _gives_key_up(first):
             values["unique_key"] = first.get("unique_running")
         if "limit_key" in first and len(docs) == 1:
             values["slot"] = first["slot"]
@@ -550,65 +415,10 @@ class _Claim:
             found.append((leased, job_of(leased)))
         return found
 
-    def _put_aside(self, doc: Doc, by: str) -> None:
-        self._blocks.setdefault(by, []).append(doc)
-        self.blocked += 1
 
-    async def _write_blocks(self, now: datetime) -> None:
-        alike: dict[tuple[str, int], list[Doc]] = defaultdict(list)
-        for by, docs in self._blocks.items():
-            for doc in docs:
-                alike[by, doc["moves"]].append(doc)
-        writes = [_aside(by, moves, docs, now) for (by, moves), docs in alike.items()]
-        if writes:
-            await self._link.surely(lambda: self._link.jobs.bulk_write(writes, ordered=False))
-        await self._rates.look_again([docs[0] for by, docs in self._blocks.items() if Kind.RATE.blocks(by)], now)
-        # Who stood in the way may have ended just before these were put aside, and freed nobody. Time frees a rate.
-        await unblock(self._link, [by for by in self._blocks if not Kind.RATE.blocks(by)])
-
-
-def _is_large(limits: list[int]) -> bool:
-    """Whether jobs of these limits, all of one key, find a slot without a look at all there are."""
-    return min(limits) == max(limits) > max(_ALL_SLOTS, len(limits) * _SLOTS_EACH)
-
-
-def _slots_of(key: str, window: range, limit: int) -> list[list[Doc]]:
-    """Looks at which of these slots are taken, and at one beyond the limit, if there is any."""
-    shown: Doc = {"$project": {"_id": 0, "limit_key": 1, "slot": 1}}
-    return [
-        [{"$match": {"limit_key": key, "slot": {"$gte": window.start, "$lt": window.stop}}}, shown],
-        [{"$match": {"limit_key": key, "slot": {"$gte": limit}}}, {"$limit": 1}, shown],
-    ]
-
-
-def _any_free(slots: set[int], limit: int) -> int:
-    """One that is free, anywhere: rivals who all began with the first would meet there."""
-    start = random.randrange(limit)
-    return next(n % limit for n in range(start, start + limit) if n % limit not in slots)
-
-
-def _aside(by: str, moves: int, docs: list[Doc], now: datetime) -> UpdateMany:
-    found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": moves}
-    told = line(latest(now, docs), Happened.BLOCKED, Status.BLOCKED, note=by)
-    return UpdateMany(found, change(told, {"blocked_by": by, "called": None}), hint=BY_ID)
-
-
-def _gate(error: Doc) -> str:
-    return "limit" if "slot" in error.get("keyPattern", {}) else "unique"
+def _met(error: Doc) -> Kind:
+    return Kind.LIMIT if "slot" in error.get("keyPattern", {}) else Kind.UNIQUE
 
 
 def _gives_key_up(doc: Doc) -> bool:
     return "unique_key" in doc and "unique_running" not in doc
-
-
-def _takes_key(doc: dict[str, Any]) -> bool:
-    return "limit_key" in doc or _takes_running(doc)
-
-
-def _takes_running(doc: dict[str, Any]) -> bool:
-    running = doc.get("unique_running")
-    return running is not None and running != doc.get("unique_key")
-
-
-def _is_plain(doc: dict[str, Any]) -> bool:
-    return "rate_key" not in doc and not _takes_key(doc)

@@ -72,18 +72,19 @@ class Rates:
         counted = [self._link.count({"blocked_by": BlockedBy(Kind.RATE, key).text}, n) for key, n in most.items()]
         return dict(zip(most, await asyncio.gather(*counted), strict=True))
 
-    def lets_through(self, doc: Doc, now: datetime) -> bool:
-        """Whether one more may start; one that was not called goes behind those that are blocked already."""
+    def met(self, doc: Doc, now: datetime) -> tuple[int, int]:
+        """How many starts of a job's rate count now, and how many are blocked by it: no more than matter."""
         window = window_of(doc)
-        key = window.key
-        ahead = spent(self._booked.get(key, ()), window, now) + self._passed.get(key, 0)
-        if "called" not in doc:
-            ahead += self._in_line[key]
-        if ahead >= window.n:
-            self._in_line[key] += 1
-            return False
+        starts = spent(self._booked.get(window.key, ()), window, now) + self._passed.get(window.key, 0)
+        return starts, self._in_line[window.key]
+
+    def start(self, key: str) -> None:
+        """One more was let through."""
         self._passed[key] = self._passed.get(key, 0) + 1
-        return True
+
+    def put_aside(self, key: str) -> None:
+        """One more was put into the line."""
+        self._in_line[key] += 1
 
     async def book(self, picked: Sequence[Doc], now: datetime) -> list[Doc]:
         """Book a start for each of these, in order, as far as there is room; returns those who found none."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncpg import exceptions as pg
 
+from windlass.core.admission import Candidate, InUse, admit
 from windlass.core.blocked import BlockedBy, Kind, lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
@@ -143,7 +144,7 @@ async def pass_gate(link: Link, claim: Claim, walked: Walked) -> int:
     return gate.plain
 
 
-class _Candidate(NamedTuple):
+class _Queued(NamedTuple):
     """A queued job as it was read."""
 
     id: str
@@ -164,6 +165,15 @@ class _Candidate(NamedTuple):
         """Where it stands in its queue."""
         return self.priority, self.run_at, self.id
 
+    @property
+    def rate(self) -> tuple[str, int, int] | None:
+        """The key, number and window of its rate."""
+        return None if self.rate_key is None else (self.rate_key, self.rate_n, self.rate_ms)
+
+    def asks(self) -> Candidate:
+        """What it needs in order to start."""
+        return Candidate(self.limit_key, self.limit, self.running_key, self.rate_key, self.rate_n, self.called)
+
     def lines(self) -> list[str]:
         """What it takes a place in."""
         return lines(limit=self.limit_key, unique=self.running_key, rate=self.rate_key)
@@ -180,7 +190,7 @@ class _Queue:
 
     def __init__(self, most: int, weight: int, draw: float) -> None:
         self.left, self._weight, self._draw = most, weight, draw
-        self.waiting: deque[_Candidate] = deque()
+        self.waiting: deque[_Queued] = deque()
         self.mark: Place | None = None
         """the last that was read"""
         self.ended = False
@@ -203,7 +213,7 @@ class _Queue:
         """What lies before this was passed over or is settled; None if nothing was read."""
         return self.waiting[0].place if self.waiting else self.mark
 
-    def take(self, candidate: _Candidate) -> None:
+    def take(self, candidate: _Queued) -> None:
         """Count one that may run."""
         self.left -= 1
         self._taken[candidate.priority] += 1
@@ -222,7 +232,7 @@ class _Gate:
         self._queues: dict[str, _Queue] = {}
         self._pages, self._left = 0, _WALKED
         self._all_queues = True
-        self._admitted: list[_Candidate] = []
+        self._admitted: list[_Queued] = []
         self._blocks: dict[str, str] = {}
         self._slots: dict[str, int] = {}
         self._held: set[str] = set()
@@ -284,7 +294,7 @@ class _Gate:
         for most_of_it, weight, draw, name, *_ in rows:
             self._queues.setdefault(name, _Queue(most_of_it, weight, draw)).has_passed = name in marks[0]
         self._all_queues = claim.named or len(self._queues) < claim.room + _QUEUES
-        found = [_Candidate(*row[4:]) for row in rows if row[4] is not None]
+        found = [_Queued(*row[4:]) for row in rows if row[4] is not None]
         counts = Counter(row.queue for row in found)
         await self._add(found)
         for name, queue in self._queues.items():
@@ -300,7 +310,7 @@ class _Gate:
         most = max(1, self._left // len(names))
         values = (names, *places, self._claim.types, self._size, *passed.values(), most)
         rows = await self._ask(NEXT_PAGE, *values)
-        await self._add([_Candidate(*row[:-3]) for row in rows if not row[-3]])
+        await self._add([_Queued(*row[:-3]) for row in rows if not row[-3]])
         ends = {row[1]: row for row in rows}  # the last row of each queue
         counts = Counter(row[1] for row in rows if not row[-3])
         for name in names:
@@ -309,12 +319,12 @@ class _Gate:
                 queue.ended = True
                 continue
             *_, nth, is_last = end
-            queue.mark = _Candidate(*end[:-3]).place
+            queue.mark = _Queued(*end[:-3]).place
             queue.has_passed |= nth > counts[name]
             queue.ended = is_last and nth < most
             self._left -= nth
 
-    async def _add(self, rows: Sequence[_Candidate]) -> None:
+    async def _add(self, rows: Sequence[_Queued]) -> None:
         """Line up what was read, but for what stands in lines that others have."""
         self._pages += 1
         await self._learn(rows)
@@ -333,11 +343,11 @@ class _Gate:
     def _ours(self, line: str) -> bool:
         return self._locks.issuperset(_locks(self._link, line))
 
-    async def _learn(self, rows: Sequence[_Candidate]) -> None:
+    async def _learn(self, rows: Sequence[_Queued]) -> None:
         """Take the locks of lines not met before, and count their slots, holders and starts under them."""
         limits = {row.limit_key for row in rows if row.limit_key is not None} - self._slots.keys()
         keys = {row.running_key for row in rows if row.running_key is not None}
-        rates = {(row.rate_key, row.rate_n, row.rate_ms) for row in rows if row.rate_key is not None}
+        rates = {row.rate for row in rows if row.rate is not None}
         self._locks |= await try_locks(self._ask, self._affordable(rows))
         counted = sorted(key for key in limits if self._ours(BlockedBy(Kind.LIMIT, key).text))
         if counted:
@@ -346,7 +356,7 @@ class _Gate:
             self._held |= {key for (key,) in await self._ask(HOLDERS, sorted(keys))}
         await self._rates.learn(self._ask, [rate for rate in rates if self._ours(BlockedBy(Kind.RATE, rate[0]).text)])
 
-    def _affordable(self, rows: Sequence[_Candidate]) -> set[str]:
+    def _affordable(self, rows: Sequence[_Queued]) -> set[str]:
         """The locks to try for these: of the first in the order of the claim, if those of all are too many."""
         known = self._passed.keys() | self._untried
         met = dict.fromkeys(line for row in rows for line in row.lines())
@@ -362,7 +372,7 @@ class _Gate:
                 wanted |= locks[line]
         return wanted
 
-    def _in_order(self, rows: Sequence[_Candidate]) -> list[_Candidate]:
+    def _in_order(self, rows: Sequence[_Queued]) -> list[_Queued]:
         """In the order in which they would be judged, if none of them had to wait."""
         before: Counter[tuple[str, int]] = Counter()
         places: list[tuple[tuple[int, int, float], int]] = []
@@ -372,9 +382,12 @@ class _Gate:
             places.append((self._queues[row.queue].place_of(row.priority, nth), at))
         return [rows[at] for _, at in sorted(places)]
 
-    def _judge(self, queue: _Queue, row: _Candidate) -> None:
-        if by := self._stopped_by(row):
-            self._blocks[row.id] = by
+    def _judge(self, queue: _Queue, row: _Queued) -> None:
+        by = admit(row.asks(), self._in_use(row))
+        if by is not None:
+            self._blocks[row.id] = by.text
+            if by.kind is Kind.RATE:
+                self._rates.put_aside(by.key)
             return
         queue.take(row)
         self._admitted.append(row)
@@ -383,18 +396,13 @@ class _Gate:
             self._slots[row.limit_key] += 1
         if row.running_key is not None:
             self._held.add(row.running_key)
+        if row.rate_key is not None:
+            self._rates.start(row.rate_key)
 
-    def _stopped_by(self, row: _Candidate) -> str | None:
-        """What it has to wait for. The rate comes last: who stops elsewhere must not spend it."""
-        if row.limit_key is not None and self._slots[row.limit_key] >= row.limit:
-            return BlockedBy(Kind.LIMIT, row.limit_key).text
-        if row.running_key is not None and row.running_key in self._held:
-            return BlockedBy(Kind.UNIQUE, row.running_key).text
-        if row.rate_key is not None and not self._rates.lets_through(
-            row.rate_key, row.rate_n, row.rate_ms, called=row.called
-        ):
-            return BlockedBy(Kind.RATE, row.rate_key).text
-        return None
+    def _in_use(self, row: _Queued) -> InUse:
+        slots = 0 if row.limit_key is None else self._slots[row.limit_key]
+        starts, in_line = (0, 0) if row.rate is None else self._rates.met(row.rate)
+        return InUse(slots, row.running_key in self._held, starts, in_line)
 
     async def write(self) -> None:
         """Lease what was let through and block what was not, except jobs that somebody else has locked."""

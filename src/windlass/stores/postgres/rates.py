@@ -63,16 +63,18 @@ class Rates:
             for key, n, ms, spent, in_line in await ask(SPENT, *map(list, zip(*asked, strict=True))):
                 self._spent[key, n, ms], self._in_line[key, n, ms] = spent, in_line
 
-    def lets_through(self, key: str, n: int, ms: int, *, called: bool) -> bool:
-        """Whether one more may start; one that was not called goes behind those that are blocked already."""
-        rate = (key, n, ms)
-        ahead = self._spent[rate] + self._started[key] + (0 if called else self._in_line[rate])
-        if ahead < n:
-            self._started[key] += 1
-            return True
-        for other in self._in_line:
-            self._in_line[other] += other[0] == key
-        return False
+    def met(self, rate: tuple[str, int, int]) -> tuple[int, int]:
+        """How many starts count now, and how many are blocked by this rate: no more than matter."""
+        return self._spent[rate] + self._started[rate[0]], self._in_line[rate]
+
+    def start(self, key: str) -> None:
+        """One more was let through."""
+        self._started[key] += 1
+
+    def put_aside(self, key: str) -> None:
+        """One more was put into the line."""
+        for rate in self._in_line:
+            self._in_line[rate] += rate[0] == key
 
 
 async def book(ask: Ask, jobs: Iterable[Job]) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from windlass.stores.sqlite.claiming import find_heads
+from windlass.stores.sqlite.wanting import find_heads
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
     from windlass.stores.contract import Want
-    from windlass.stores.sqlite.claiming import Place
     from windlass.stores.sqlite.engine import Engine
+    from windlass.stores.sqlite.wanting import Place
 
 _SLOW = 0.005  # seconds of the processor: to look for jobs takes a tenth of it unless there is much to step over
 _SHARE = 10  # how many times longer than it took, the next look is put off while there is enough behind the heads,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
-from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking
+from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking, wanting
 from windlass.stores.sqlite.engine import translated
 from windlass.stores.sqlite.heads import NOWHERE, Heads
 from windlass.stores.sqlite.news import CHANGED, NOTHING, News, record
@@ -64,7 +64,7 @@ class _Attempt:
         sql: Callable[[str], str],
         want: Want,
         now: int,
-        heads: Mapping[str, claiming.Place | None],
+        heads: Mapping[str, wanting.Place | None],
     ) -> claiming.Taken:
         """What an earlier attempt leased and nobody has heard of; else jobs that wait. Run by the writer."""
         doubtful = self._before.leases if self._before is not None else {}
@@ -176,7 +176,7 @@ class SqliteJobs:
         if (
             self._idle
             and not doubt
-            and not await self._engine.read(lambda db, _: claiming.anything(db, self._sql, want))
+            and not await self._engine.read(lambda db, _: wanting.anything(db, self._sql, want))
         ):
             return Claimed()
         heads = NOWHERE if doubt else await self._heads.find(want)

@@ -40,20 +40,24 @@ class Rates:
         self._booked: dict[tuple[str, int], int] = {}
         self._to_call: dict[str, int] = {}
 
-    def lets_through(self, key: str, n: int, per: int, *, called: bool) -> bool:
-        """Whether one more may start; one that was not called goes behind those that are blocked already."""
+    def look(self, key: str, n: int, per: int) -> tuple[int, int]:
+        """How many starts count now, and how many are blocked by this rate: no more than matter."""
         if key not in self._spent:
             self._spent[key] = self._db.execute(self._sql(SPENT), (key, self._now - per)).fetchone()[0]
-            self._in_line[key] = self._db.execute(self._sql(IN_LINE), (BlockedBy(Kind.RATE, key).text, n)).fetchone()[0]
-        ahead = self._spent[key] + (0 if called else self._in_line[key])
-        if ahead >= n:
-            self._in_line[key] += 1
-            self._to_call[key] = per
-            return False
+            line = (BlockedBy(Kind.RATE, key).text, n)
+            self._in_line[key] = self._db.execute(self._sql(IN_LINE), line).fetchone()[0]
+        return self._spent[key], self._in_line[key]
+
+    def start(self, key: str, per: int) -> None:
+        """One more was let through."""
         self._spent[key] += 1
         booking = (key, per)
         self._booked[booking] = self._booked.get(booking, 0) + 1
-        return True
+
+    def put_aside(self, key: str, per: int) -> None:
+        """One more was put into the line."""
+        self._in_line[key] += 1
+        self._to_call[key] = per
 
     def book(self) -> None:
         """Write down what was let through, and when to call those that were not."""

@@ -1,0 +1,110 @@
+"""The gate: a job that needs a slot, a running key or room in a rate is let through, or put aside as blocked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from windlass.core.admission import Candidate, InUse, admit
+from windlass.core.blocked import Kind
+from windlass.core.history import Happened
+from windlass.core.status import Status
+from windlass.stores.sqlite.rates import Rates
+from windlass.stores.sqlite.records import APPEND, line_end
+from windlass.stores.sqlite.wanting import at
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from windlass.stores.sqlite.wanting import Row
+
+_SEQ, _LIMIT_KEY, _LIMIT, _UNIQUE_KEY, _UNIQUE_RUNNING = at(
+    "seq", "limit_key", "limit_n", "unique_key", "unique_running"
+)
+_RATE_KEY, _RATE_N, _RATE_MS, _BLOCKED_BY = at("rate_key", "rate_n", "rate_ms", "blocked_by")
+_MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
+
+RUNNING = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
+HELD = "SELECT 1 FROM windlass_jobs WHERE unique_key = ?"
+# Who is blocked by what as the members of one JSON object: one step, however many are put aside.
+BLOCK = f"""
+UPDATE windlass_jobs SET status = 'blocked', blocked_by = told.value, updated_at = ?, moves = moves + 1,
+    history = {APPEND} || json_quote(told.value) || '}}'
+FROM json_each(?) AS told WHERE seq = CAST(told.key AS INTEGER) AND status = 'queued'
+"""  # noqa: S608  # APPEND is a constant
+
+
+def is_plain(row: Row) -> bool:
+    """Whether a job needs nothing but a worker."""
+    return row[_LIMIT_KEY] is None and row[_UNIQUE_RUNNING] is None and row[_RATE_KEY] is None
+
+
+def _candidate(row: Row) -> Candidate:
+    running_key = row[_UNIQUE_RUNNING]
+    return Candidate(
+        limit_key=row[_LIMIT_KEY],
+        limit=row[_LIMIT] or 1,
+        running_key=None if running_key == row[_UNIQUE_KEY] else running_key,
+        rate_key=row[_RATE_KEY],
+        rate_n=row[_RATE_N] or 0,
+        called=row[_BLOCKED_BY] is not None,
+    )
+
+
+class Gate:
+    """Limits, running keys and rates, counting what this very claim has already let through."""
+
+    def __init__(self, db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> None:
+        self._db, self._sql, self._now = db, sql, now
+        self._blocked: dict[int, str] = {}
+        self._slots: dict[str, int] = {}
+        self._held: dict[str, bool] = {}
+        self._rates = Rates(db, sql, now)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has put aside as many as one claim does."""
+        return len(self._blocked) >= _MOST_BLOCKED
+
+    def lets_through(self, row: Row) -> bool:
+        """Whether the job may run now; if not, it is put aside."""
+        job, per = _candidate(row), row[_RATE_MS]
+        by = admit(job, self._in_use(job, per))
+        if by is None:
+            self._take(job, per)
+            return True
+        self._blocked[row[_SEQ]] = by.text
+        if by.kind is Kind.RATE:
+            self._rates.put_aside(by.key, per)
+        return False
+
+    def _in_use(self, job: Candidate, per: int) -> InUse:
+        slots, held, starts, in_line = 0, False, 0, 0
+        if job.limit_key is not None:
+            if job.limit_key not in self._slots:
+                self._slots[job.limit_key] = self._db.execute(self._sql(RUNNING), (job.limit_key,)).fetchone()[0]
+            slots = self._slots[job.limit_key]
+        if job.running_key is not None:
+            if job.running_key not in self._held:
+                holder = self._db.execute(self._sql(HELD), (job.running_key,)).fetchone()
+                self._held[job.running_key] = holder is not None
+            held = self._held[job.running_key]
+        if job.rate_key is not None:
+            starts, in_line = self._rates.look(job.rate_key, job.rate_n, per)
+        return InUse(slots, held, starts, in_line)
+
+    def _take(self, job: Candidate, per: int) -> None:
+        if job.limit_key is not None:
+            self._slots[job.limit_key] += 1
+        if job.running_key is not None:
+            self._held[job.running_key] = True
+        if job.rate_key is not None:
+            self._rates.start(job.rate_key, per)
+
+    def close(self) -> None:
+        """Book what was let through, and write down what was put aside."""
+        self._rates.book()
+        if self._blocked:
+            line = f'{line_end(Happened.BLOCKED, Status.BLOCKED)[:-1]},"note":'
+            self._db.execute(self._sql(BLOCK), (self._now, self._now, line, json.dumps(self._blocked)))
