@@ -3,6 +3,8 @@
 It knows priorities, queues, delays, unique keys and what replaces their holders, idempotency, depths, limits, rates and
 flows; not turns, ageing, schedules, transactions, nor the end of a rate's or an idempotency key's window.
 
+It restates on purpose what `core.admission` says: most stores decide by that, and a mistake there is to be found, too.
+
 The model takes three things from the store's word: in which order queued jobs stand (their instants), which of the
 jobs that may not run yet are blocked already and which still queued, and whether a finished job whose idempotency key
 is remembered was pruned.

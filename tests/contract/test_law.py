@@ -275,8 +275,8 @@ class Stage(NamedTuple):
         rate = self.meeting.rate
         if rate is None or self.meeting.key == "own" or rate.called != now:
             return []
-        per, made = (WINDOW, {"type_": "noop", "priority": FIRST}) if now else (HOUR, {"type_": "holder"})
-        return [self.helper(**made, rate=Rate(9, per, f"r{self.n}")) for _ in range(rate.starts)]
+        made: dict[str, Any] = {"type_": "noop", "priority": FIRST} if now else {"type_": "holder"}
+        return [self.helper(**made, rate=Rate(9, WINDOW if now else HOUR, f"r{self.n}")) for _ in range(rate.starts)]
 
 
 def _rate(rate: Rated | None, n: int) -> Rate | None:

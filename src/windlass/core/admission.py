@@ -155,10 +155,12 @@ def admit(job: Candidate, in_use: InUse) -> BlockedBy | None:
 
     The rate comes last: who has to wait for anything else must not spend it.
     """
-    if job.limit_key is not None and in_use.slots >= job.limit:
-        return BlockedBy(Kind.LIMIT, job.limit_key)
-    if job.running_key is not None and in_use.held:
-        return BlockedBy(Kind.UNIQUE, job.running_key)
-    if job.rate_key is not None and in_use.starts + (0 if job.called else in_use.in_line) >= job.rate_n:
-        return BlockedBy(Kind.RATE, job.rate_key)
+    limit_key, limit, running_key, rate_key, rate_n, called = job
+    slots, held, starts, in_line = in_use
+    if limit_key is not None and slots >= limit:
+        return BlockedBy(Kind.LIMIT, limit_key)
+    if running_key is not None and held:
+        return BlockedBy(Kind.UNIQUE, running_key)
+    if rate_key is not None and starts + (0 if called else in_line) >= rate_n:
+        return BlockedBy(Kind.RATE, rate_key)
     return None

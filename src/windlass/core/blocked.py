@@ -27,15 +27,14 @@ class Kind(StrEnum):
     SIGNAL = "signal"
     """a signal"""
 
-    @property
-    def prefix(self) -> str:
-        """What texts of this kind begin with."""
-        return f"{self.value}:"
+    prefix: str
+    """what texts of this kind begin with"""
+    end: str
+    """a text that sorts behind all of this kind, and before those of the next"""
 
-    @property
-    def end(self) -> str:
-        """A text that sorts behind all of this kind, and before those of the next."""
-        return f"{self.value};"  # the character after the colon
+    def __init__(self, word: str) -> None:
+        """Make both once: they are asked for with every job that is put aside."""
+        self.prefix, self.end = f"{word}:", f"{word};"  # the character after the colon
 
     def blocks(self, text: str | None) -> bool:
         """Whether a text is of this kind."""
@@ -51,7 +50,7 @@ class BlockedBy(NamedTuple):
     @property
     def text(self) -> str:
         """As stores keep it."""
-        return f"{self.kind.value}:{self.key}"
+        return self.kind.prefix + self.key
 
     @staticmethod
     def of(text: str) -> BlockedBy:

@@ -34,7 +34,7 @@ _LARGE_LIMITS = 8  # of how many limits at once
 
 
 def is_plain(doc: Doc) -> bool:
-    """Whether a job needs nothing but a worker, or has held its running key since an earlier attempt."""
+    """Whether a job needs nothing but a worker, or has held its running key since before."""
     return "rate_key" not in doc and "limit_key" not in doc and not takes_running(doc)
 
 

@@ -27,7 +27,7 @@ _PARTS = {
     "drop": ("ticking", "once"),
     "keep": ("locking",),
     "migrate": ("tokens",),
-    "claim": ("tokens",),
+    "claim": ("tokens", "gate"),
     "acquire": ("tokens", "locking"),
     "apply": ("settling",),
     "rescue": ("settling",),

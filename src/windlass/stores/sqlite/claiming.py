@@ -59,7 +59,7 @@ def claim(
     Queues whose heads were looked for before are not looked at ahead of them.
     """
     reader = Reader(db, sql, want)
-    waiting = lines(db, sql, want, reader, heads)
+    waiting: list[Line] = lines(db, sql, want, reader, heads)
     taken: list[Row] = []
     gate = Gate(db, sql, now)
     while waiting and len(taken) < want.n and not gate.full:

@@ -36,20 +36,16 @@ FROM json_each(?) AS told WHERE seq = CAST(told.key AS INTEGER) AND status = 'qu
 
 
 def is_plain(row: Row) -> bool:
-    """Whether a job needs nothing but a worker."""
-    return row[_LIMIT_KEY] is None and row[_UNIQUE_RUNNING] is None and row[_RATE_KEY] is None
+    """Whether a job needs nothing but a worker, or has held its running key since before."""
+    running = row[_UNIQUE_RUNNING]
+    return row[_LIMIT_KEY] is None and row[_RATE_KEY] is None and (running is None or running == row[_UNIQUE_KEY])
 
 
 def _candidate(row: Row) -> Candidate:
-    running_key = row[_UNIQUE_RUNNING]
-    return Candidate(
-        limit_key=row[_LIMIT_KEY],
-        limit=row[_LIMIT] or 1,
-        running_key=None if running_key == row[_UNIQUE_KEY] else running_key,
-        rate_key=row[_RATE_KEY],
-        rate_n=row[_RATE_N] or 0,
-        called=row[_BLOCKED_BY] is not None,
-    )
+    running = row[_UNIQUE_RUNNING]
+    key = None if running == row[_UNIQUE_KEY] else running
+    called = row[_BLOCKED_BY] is not None
+    return Candidate(row[_LIMIT_KEY], row[_LIMIT] or 1, key, row[_RATE_KEY], row[_RATE_N] or 0, called)
 
 
 class Gate:
@@ -80,27 +76,28 @@ class Gate:
         return False
 
     def _in_use(self, job: Candidate, per: int) -> InUse:
+        limit, _, key, rate, n, _ = job
         slots, held, starts, in_line = 0, False, 0, 0
-        if job.limit_key is not None:
-            if job.limit_key not in self._slots:
-                self._slots[job.limit_key] = self._db.execute(self._sql(RUNNING), (job.limit_key,)).fetchone()[0]
-            slots = self._slots[job.limit_key]
-        if job.running_key is not None:
-            if job.running_key not in self._held:
-                holder = self._db.execute(self._sql(HELD), (job.running_key,)).fetchone()
-                self._held[job.running_key] = holder is not None
-            held = self._held[job.running_key]
-        if job.rate_key is not None:
-            starts, in_line = self._rates.look(job.rate_key, job.rate_n, per)
+        if limit is not None:
+            if limit not in self._slots:
+                self._slots[limit] = self._db.execute(self._sql(RUNNING), (limit,)).fetchone()[0]
+            slots = self._slots[limit]
+        if key is not None:
+            if key not in self._held:
+                self._held[key] = self._db.execute(self._sql(HELD), (key,)).fetchone() is not None
+            held = self._held[key]
+        if rate is not None:
+            starts, in_line = self._rates.look(rate, n, per)
         return InUse(slots, held, starts, in_line)
 
     def _take(self, job: Candidate, per: int) -> None:
-        if job.limit_key is not None:
-            self._slots[job.limit_key] += 1
-        if job.running_key is not None:
-            self._held[job.running_key] = True
-        if job.rate_key is not None:
-            self._rates.start(job.rate_key, per)
+        limit, _, key, rate, _, _ = job
+        if limit is not None:
+            self._slots[limit] += 1
+        if key is not None:
+            self._held[key] = True
+        if rate is not None:
+            self._rates.start(rate, per)
 
     def close(self) -> None:
         """Book what was let through, and write down what was put aside."""

@@ -213,16 +213,14 @@ def _known(
     depth: list[int] | None,
     now: int,
 ) -> Known:
+    is_there = db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None
     same = None
     if draft.idempotency_key is not None:
-        same = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
-    return Known(
-        is_there=db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None,
-        same=None if same is None else _text(same[0]),
-        holder=None if holder is None else Holder(_text(holder[0]), STATUSES[_text(holder[1])]),
-        depth=0 if depth is None else depth[1],
-        most=None if depth is None else depth[0],
-    )
+        row = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
+        same = None if row is None else _text(row[0])
+    holding = None if holder is None else Holder(_text(holder[0]), STATUSES[_text(holder[1])])
+    most, waiting = (None, 0) if depth is None else depth
+    return Known(is_there, same, holding, waiting, most)
 
 
 HOLDER = "SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?"

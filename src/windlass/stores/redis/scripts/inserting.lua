@@ -127,7 +127,7 @@ local function write(draft)
   end
 end
 
--- One draft after the other: what it met, who, and how deep the queue is.
+-- One draft after the other: what it met, who, and how deep the queue is; as core.admission.judge says.
 local function insert_one(draft, depths)
   local group, id = draft.group, draft.id
   -- The same id again is the same job, even after it has ended and its keys have gone to others.
