@@ -40,8 +40,8 @@ from windlass.core.schedule import Cron
 from windlass.core.signals import as_duration
 from windlass.core.words import read_words
 from windlass.observability.logs import Logs
-from windlass.stores.addresses import store_at
 from windlass.stores.contract import Retention
+from windlass.stores.given import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
@@ -87,16 +87,19 @@ class JobDecorator(Protocol):
 class Windlass:
     """One application's jobs on one store: define them, enqueue them, look at them, run them.
 
-    `url` names the store; without one it is WINDLASS_URL, else a file `windlass.db` here. `namespace` prefixes every
-    table, collection or key, so that several applications can share a database. Making one connects to nothing: the
-    store opens at first use, or with `async with app:`, which also closes it. With `allow_override` a handler declared
-    under a name that is taken replaces the one before it, as tests want that declare theirs again. `version` is that of
-    your own application: `windlass types` shows which ones are there.
+    `url` names the store; without one it is WINDLASS_URL, else a file `windlass.db` here. In its place a client or pool
+    may be given that the application has already: an `asyncpg.Pool`, a pymongo `AsyncMongoClient` or a database of one,
+    a `redis.asyncio.Redis`, or for SQLite a `pathlib.Path` or a `sqlite3.Connection`. Its settings are taken over, and
+    it is neither used nor closed. `namespace` prefixes every table, collection or key, so that several applications can
+    share a database. Making one connects to nothing: the store opens at first use, or with `async with app:`, which
+    also closes it. With `allow_override` a handler declared under a name that is taken replaces the one before it, as
+    tests want that declare theirs again. `version` is that of your own application: `windlass types` shows which ones
+    are there.
     """
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | object | None = None,
         *,
         namespace: str | None = None,
         retention: Retention | None = None,
@@ -106,7 +109,7 @@ class Windlass:
         version: str | None = None,
     ) -> None:
         self.settings = reading.load()
-        self.url = url or self.settings.url
+        self._given: object = self.settings.url if url in (None, "") else url
         self.namespace = reading.check_namespace(namespace or self.settings.namespace)
         self.retention = _kept(retention or Retention())
         self.ageing = ageing
@@ -114,7 +117,8 @@ class Windlass:
         self.hub = Hub(Logs())
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
-        self.store: Store = store or store_at(self.url, namespace=self.namespace, synchronous=self.settings.synchronous)
+        self.store: Store = store or self._store()
+        self.url = self._url()
         self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
         self.client.version = None if version is None else check_name(version, "the version")
         self.jobs = JobsRoom(self.client)
@@ -128,6 +132,21 @@ class Windlass:
         self.audit = AuditRoom(self.client, self.retention.audit)
         self._door: Door | None = None
         self._opening = threading.Lock()
+
+    def move(self, url: str | object | None, namespace: str | None = None) -> None:
+        """Use another store than its own, or another namespace there, before anything has opened it."""
+        if url is None and namespace is None:
+            return
+        self._given = self._given if url in (None, "") else url
+        self.namespace = reading.check_namespace(namespace or self.namespace)
+        self.store = self.client.store = self._store()
+        self.url = self._url()
+
+    def _store(self) -> Store:
+        return store_of(self._given, namespace=self.namespace, synchronous=self.settings.synchronous)
+
+    def _url(self) -> str:
+        return self._given if isinstance(self._given, str) else self.store.address
 
     @cached_property
     def dead_letters(self) -> DeadLettersRoom:

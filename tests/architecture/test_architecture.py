@@ -106,7 +106,6 @@ AT_THE_STORE = {
     "benching.py": "takes away the schema that it made for itself",
     "chaos.py": "takes away the schema that it made for itself",
     "demo.py": "leaves a schedule as a stopped system would have",
-    "loading.py": "puts the application on another store before that is opened",
     "stats.py": "shows the figures as the store keeps them",
     "upkeep.py": "migrates a schema before its store is opened, and prunes by hand as workers do",
 }

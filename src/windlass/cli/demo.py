@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from windlass.cli.desk import globals_of, run_async
-from windlass.cli.loading import move
 from windlass.cli.output import FAILURE, Screen, Stop
 from windlass.cli.words import span
 from windlass.core.history import Happened
@@ -63,7 +62,7 @@ def demo(ctx: typer.Context) -> None:
 
     with tempfile.TemporaryDirectory(prefix="windlass-demo-") as directory:
         url = given.store or f"sqlite:///{Path(directory) / 'demo.db'}"
-        move(app, url, given.namespace or NAMESPACE)
+        app.move(url, given.namespace or NAMESPACE)
         show = Show(given.screen, app)
         run_async(_run(show))
         if given.store is not None:

@@ -12,7 +12,7 @@ import typer
 
 from windlass import settings
 from windlass.app import Windlass
-from windlass.cli.loading import load_app, move
+from windlass.cli.loading import load_app
 from windlass.cli.output import UNREACHABLE, Screen, Stop
 from windlass.stores.addresses import redact
 
@@ -71,7 +71,7 @@ def the_app(given: Globals, spec: str | None = None) -> Windlass:
     if spec is None:
         return Windlass(given.store, namespace=given.namespace)
     app = load_app(spec)
-    move(app, given.store, given.namespace)
+    app.move(given.store, given.namespace)
     return app
 
 

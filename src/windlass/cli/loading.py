@@ -9,8 +9,6 @@ import traceback
 
 from windlass.app import Windlass
 from windlass.core.errors import SettingsError
-from windlass.settings import check_namespace
-from windlass.stores.addresses import store_at
 
 DEFAULT_NAME = "app"
 
@@ -36,16 +34,6 @@ def load_app(spec: str) -> Windlass:
             f" {name or DEFAULT_NAME} = Windlass(…), or name another as {module_name}:name"
         )
     raise SettingsError(f"{spec!r} is a {type(found).__name__}: expected an instance of windlass.Windlass")
-
-
-def move(app: Windlass, url: str | None, namespace: str | None) -> None:
-    """Let the application use another store than its own, before anything has opened it."""
-    if url is None and namespace is None:
-        return
-    app.url = url or app.url
-    app.namespace = check_namespace(namespace or app.namespace)
-    app.store = store_at(app.url, namespace=app.namespace, synchronous=app.settings.synchronous)
-    app.client.store = app.store
 
 
 def _import(name: str) -> object:

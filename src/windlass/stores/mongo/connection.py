@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
@@ -71,6 +71,8 @@ class Place:
     namespace: str = "windlass"
     timeout: float = 10.0
     """seconds an operation may take in all, the search for a primary included"""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """what the driver is told in place of a URL: taken over from a client"""
 
 
 class Clock:
@@ -218,7 +220,7 @@ class Link:
         limit = max(1, int(self.place.timeout * 1000))
         try:
             return AsyncMongoClient(
-                self.place.url,
+                **self.place.settings or {"host": self.place.url},
                 appname="windlass",
                 # Half of it for each try: one that meets a member which has just frozen, while it connects, is not
                 # ended by anything else, and must leave time for another.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -93,7 +93,8 @@ def in_doubt(error: BaseException) -> bool:
 class Place:
     """Where the tables are."""
 
-    url: str
+    url: str | None
+    """None: all is in the settings"""
     address: str
     """the same without secrets"""
     schema: str | None = None
@@ -103,6 +104,12 @@ class Place:
     """seconds an operation may take in all, waiting for a connection included"""
     pooler: bool | None = None
     """whether a pooler stands between; None: found out when the store is opened"""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """what else the driver is told when it connects: taken over from a pool"""
+    connect: Callable[..., Awaitable[Any]] | None = None
+    """how connections are made, if otherwise than by the driver: taken over from a pool"""
+    most: int | None = None
+    """at most so many connections for statements, if fewer than windlass would make"""
 
 
 @lru_cache(maxsize=1024)
@@ -150,7 +157,8 @@ class Link:
         """server processes whose connections were given up in the middle of something"""
         self._open = False
         self._idle: list[Connection] = []
-        self._room = asyncio.Semaphore(_MOST)
+        self._most = _MOST if place.most is None else max(1, min(place.most, _MOST))
+        self._room = asyncio.Semaphore(self._most)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def sql(self, text: str) -> str:
@@ -167,7 +175,7 @@ class Link:
         if self._open:
             return
         self._open, self._loop = True, asyncio.get_running_loop()
-        self._room = asyncio.Semaphore(_MOST)
+        self._room = asyncio.Semaphore(self._most)
         try:
             await self.surely(self._look)
         except BaseException:
@@ -208,15 +216,19 @@ class Link:
         settings: dict[str, str] = self._settings() if keep else {}
         if patient and not self.pooled:
             settings = _PATIENT
+        given = dict(self.place.settings)
+        of_server = {**given.pop("server_settings", {}), "application_name": "windlass", **settings}
+        connect = cast("Callable[..., Awaitable[Connection]]", self.place.connect or asyncpg.connect)
         try:
-            connection = await asyncpg.connect(
+            connection = await connect(
                 self.place.url,
+                **given,
                 timeout=min(_CONNECT, self.place.timeout),
                 statement_cache_size=200 if keep else 0,
                 # Plans are made for good, so no statement is prepared again in the middle of the work.
                 max_cached_statement_lifetime=0,
                 # A pooler refuses settings that it does not know.
-                server_settings={"application_name": "windlass", **settings},
+                server_settings=of_server,
             )
         except (pg.ClientConfigurationError, ValueError) as error:
             raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
@@ -264,7 +276,7 @@ class Link:
             raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
         if self._loop is not asyncio.get_running_loop():
             # An earlier loop has ended with its connections.
-            self._loop, self._idle, self._room = asyncio.get_running_loop(), [], asyncio.Semaphore(_MOST)
+            self._loop, self._idle, self._room = asyncio.get_running_loop(), [], asyncio.Semaphore(self._most)
         async with self._room:
             connection = self._idle.pop() if self._idle else await self.connect()
             try:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -82,6 +82,10 @@ class Place:
     namespace: str = "windlass"
     timeout: float = 10.0
     """seconds an operation may take in all, waiting for a connection included"""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """what else the driver is told when it connects: taken over from a client"""
+    most: int | None = None
+    """at most so many connections for commands, if fewer than windlass would make"""
 
 
 class Link:
@@ -94,7 +98,8 @@ class Link:
         self._clients: dict[str, Client] = {}
         """one for every node that was asked; outside of a cluster there is one"""
         self._open = False
-        self._room = asyncio.Semaphore(_MOST)
+        self._most = _MOST if place.most is None else max(1, min(place.most, _MOST))
+        self._room = asyncio.Semaphore(self._most)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def connect(self) -> Client:
@@ -103,6 +108,7 @@ class Link:
         try:
             return driver.from_url(
                 self.nodes.at,
+                **self.place.settings,
                 socket_connect_timeout=min(_CONNECT, self.place.timeout),
                 # What may take how long is said in `_surely`. The driver's own way makes a task of every command, in
                 # which Python 3.11 loses a cancellation that meets its end: a worker would then never stop.
@@ -131,7 +137,7 @@ class Link:
 
     def _renew(self) -> None:
         self._open, self._clients = True, {}
-        self._loop, self._room = asyncio.get_running_loop(), asyncio.Semaphore(_MOST)
+        self._loop, self._room = asyncio.get_running_loop(), asyncio.Semaphore(self._most)
 
     def _at_hand(self) -> Client:
         if not self._open:
