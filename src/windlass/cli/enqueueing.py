@@ -82,6 +82,10 @@ def enqueue(
 
     async def work(desk: Desk) -> None:
         handle = await desk.app.enqueue(type, content, **asked)
+        if type not in desk.app.registry and not await desk.app.types.get(type):
+            desk.screen.remark(
+                f"no worker has told of the type {type}: it was enqueued with default options, its payload not checked"
+            )
         if desk.screen.as_json:
             desk.screen.fact({"id": handle.id, "created": handle.created})
         else:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from windlass.client.bulk import check_count
+from windlass.client.comparing import MOST_LOOKED_AT, Comparison, compare
+from windlass.client.workers import live_workers
 from windlass.core.keys import check_name
+from windlass.core.status import WAITING
+from windlass.stores.contract import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windlass.client.client import Client
-    from windlass.stores.contract import TypeInfo
+    from windlass.stores.contract import Count, TypeInfo
+
+COUNTED = 10_000
+"""waiting jobs of a type are counted up to here"""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeState:
+    """A type with its versions, the newest first, and how it stands."""
+
+    type: str
+    versions: tuple[TypeInfo, ...]
+    workers: int
+    """that handle it, have beaten lately and are not stopping"""
+    waiting: Count
+    seen_ago: timedelta
+    """how long ago a worker told of any version of it, by the store's clock"""
 
 
 class TypesRoom:
@@ -22,6 +46,28 @@ class TypesRoom:
     async def list(self) -> Sequence[TypeInfo]:
         """Every version of every type, by type, of each the newest first: jobs enqueued by name are made by that."""
         return await (await self._client.ready()).types.list()
+
+    async def overview(self, type_: str | None = None) -> Sequence[TypeState]:
+        """Every type, or one, with the workers that handle it and the jobs that wait; each is a count of its own."""
+        found = await (self.list() if type_ is None else self.get(type_))
+        store = await self._client.ready()
+        now = await store.now()
+        handled = [worker.types for worker in await live_workers(store)]
+        states: list[TypeState] = []
+        for name, group in groupby(found, key=lambda one: one.declared.type):
+            versions = tuple(group)
+            workers = sum(name in types for types in handled)
+            waiting = await store.views.count(Filter(type=name, status=WAITING), COUNTED)
+            seen_ago = max(now - max(one.last_seen for one in versions), timedelta(0))
+            states.append(TypeState(name, versions, workers, waiting, seen_ago))
+        return states
+
+    async def compare(self, most: int = MOST_LOOKED_AT) -> Comparison:
+        """What would happen if workers ran the handlers of this application now, before they do.
+
+        Of the jobs that wait, the oldest `most` are read as their handler would; nothing is changed.
+        """
+        return await compare(await self._client.ready(), self._client.registry, check_count(most, "most"))
 
     async def get(self, type_: str) -> Sequence[TypeInfo]:
         """The versions of one type, the newest first; empty where no worker has told of it."""
