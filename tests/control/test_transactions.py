@@ -10,7 +10,7 @@ from tests.support.apps import Heard, working
 from tests.support.drafts import draft
 from tests.support.until import until
 from windlass import JobNotFound, MoveRefused, Status, TransactionRefused, Windlass
-from windlass.core.events import JobOperated
+from windlass.core.events import JobOperated, JobOperatedInTransaction
 from windlass.core.history import Happened
 
 pytestmark = pytest.mark.timeout(60)
@@ -51,6 +51,12 @@ async def test_orders_count_on_commit_and_are_gone_on_rollback(app: Windlass, pl
         await transaction.rollback()
     assert await status(app, first) is Status.CANCELLED
     assert heard.all(JobOperated) == [], "whether they came true is not known to who gave them"
+    assert heard.all(JobOperatedInTransaction) == [
+        JobOperatedInTransaction(first, "cancel", "ada", "no order"),
+        JobOperatedInTransaction(second, "retry", "operator"),
+        JobOperatedInTransaction(third, "delete", "operator"),
+        JobOperatedInTransaction(first, "retry", "operator"),
+    ]
 
 
 async def test_a_refusal_is_raised_and_the_transaction_goes_on(app: Windlass, place: Place) -> None:

@@ -49,6 +49,7 @@ ALL: list[events.Event] = [
     events.JobClaimed(JOB),
     events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
     events.JobOperated("j1", "replay", "ann", replay_id="j2"),
+    events.JobOperatedInTransaction("j1", "retry", "ann"),
     events.JobRescued(JOB, Status.QUEUED),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),

@@ -9,7 +9,7 @@ from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, oper
 from windlass.client.explaining import Explanation, explained
 from windlass.client.fingerprints import count_failed, find_failed
 from windlass.client.handle import Handle
-from windlass.client.operating import operate
+from windlass.client.operating import operate, operate_now
 from windlass.client.replaying import replay
 from windlass.client.searching import Search, filter_of, print_of
 from windlass.core.draft import check_id
@@ -276,7 +276,7 @@ class JobsRoom:
         joined = self._client.transaction(tx)
         if joined is None:
             return self._client.run_sync(self._operate(orders, None))
-        return _accepted(orders, self._client.store.jobs.operate_now(orders, joined))
+        return _accepted(orders, operate_now(self._client, orders, joined))
 
 
 _MOVED = {Action.CANCEL: "cancelled", Action.RETRY: "queued", Action.DELETE: "deleted"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from windlass.core.events import JobOperated
+from windlass.core.events import JobOperated, JobOperatedInTransaction
 from windlass.stores.contract import Operated
 
 if TYPE_CHECKING:
@@ -22,19 +22,33 @@ async def operate(
 ) -> list[Answer]:
     """Carry out the orders, one answer each, and tell of those that changed something.
 
-    Inside the caller's transaction nothing is told: whether it comes true is not known here.
+    Inside the caller's transaction that is told as what it is: whether it comes true is not known here.
     """
     joined = client.transaction(tx)
     if joined is not None:
-        return await client.store.jobs.operate(orders, joined)
+        return announced(client, orders, await client.store.jobs.operate(orders, joined), _joined)
     store = await client.ready()
-    answers = await store.jobs.operate(orders)
+    return announced(client, orders, await store.jobs.operate(orders), tell or _operated)
+
+
+def operate_now(client: Client, orders: Sequence[Order], tx: object) -> list[Answer]:
+    """The same inside a synchronous driver's transaction, on the calling thread."""
+    return announced(client, orders, client.store.jobs.operate_now(orders, tx), _joined)
+
+
+def announced(client: Client, orders: Sequence[Order], answers: list[Answer], tell: Tell) -> list[Answer]:
+    """The answers, once it is told which orders changed something."""
     for order, answer in zip(orders, answers, strict=True):
         if answer.verdict in (Operated.DONE, Operated.REQUESTED):
-            client.hub.tell((tell or _operated)(order, answer))
+            client.hub.tell(tell(order, answer))
     return answers
 
 
 def _operated(order: Order, answer: Answer) -> Event:
     requested = answer.verdict is Operated.REQUESTED
     return JobOperated(order.id, order.action.value, order.actor, order.reason, requested)
+
+
+def _joined(order: Order, answer: Answer) -> Event:
+    requested = answer.verdict is Operated.REQUESTED
+    return JobOperatedInTransaction(order.id, order.action.value, order.actor, order.reason, requested)

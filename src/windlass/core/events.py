@@ -155,6 +155,21 @@ class JobOperated:
 
 
 @dataclass(frozen=True, slots=True)
+class JobOperatedInTransaction:
+    """The same inside the caller's own transaction: it counts once that commits, and never happened otherwise.
+
+    Only the caller learns which of the two it was.
+    """
+
+    name: ClassVar[str] = "job.operated_in_transaction"
+    id: str
+    action: Literal["cancel", "retry", "delete"]
+    actor: str
+    reason: str | None = None
+    requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobDiscarded:
     """A dead letter was deleted, and its history with it: what is left of it is this."""
 
@@ -321,6 +336,7 @@ Event: TypeAlias = (
     | JobStuck
     | JobRescued
     | JobOperated
+    | JobOperatedInTransaction
     | JobDiscarded
     | JobsPromoted
     | JobsUnblocked

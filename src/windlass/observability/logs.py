@@ -29,6 +29,7 @@ _OF_JOBS = (
     events.JobReplaced,
     events.JobDeduplicated,
     events.JobOperated,
+    events.JobOperatedInTransaction,
     events.JobDiscarded,
     events.JobClaimed,
     events.JobStarted,
@@ -175,6 +176,10 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
             return "claimed", _about(event.job), f"{_job(event.job)} lease {event.job.lease_token}"
         case events.JobOperated():
             return _operated(event)
+        case events.JobOperatedInTransaction():
+            facts = {"job": event.id, "action": event.action, "actor": event.actor, "reason": event.reason}
+            text = f"{event.action} {event.id} by {short(event.actor, _LONGEST)}, if the transaction commits"
+            return "operated-in-transaction", facts, text
         case events.JobRescued():
             worker = event.job.worker_id
             facts = {**_about(event.job), "worker": worker, "status": event.to.value}
