@@ -109,6 +109,11 @@ class JobsRoom:
         root = await self._root(correlation)
         return found if root is None else [root, *found]
 
+    async def of_key(self, unique_key: str) -> Job | None:
+        """The job that holds this unique key now, if one does: there is at most one."""
+        page = await self.find(unique_key=unique_key, limit=1)
+        return page.jobs[0] if page.jobs else None
+
     async def _in_order(self, most: int, search: Search) -> list[Job]:
         check_count(most, "most")
         found: list[Job] = []
@@ -140,16 +145,30 @@ class JobsRoom:
         reason: str | None = ...,
         tx: object | None = ...,
     ) -> list[bool]: ...
+    @overload
+    async def cancel(
+        self, *, unique: str, actor: str = ..., reason: str | None = ..., tx: object | None = ...
+    ) -> bool: ...
 
     async def cancel(
-        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+        self,
+        *jobs: JobRef,
+        unique: str | None = None,
+        actor: str = "operator",
+        reason: str | None = None,
+        tx: object | None = None,
     ) -> bool | list[bool]:
         """Cancel: true when it is cancelled now, false when its worker was asked to stop it.
 
         Jobs are named by their ids or handles. Of several there is one answer each, in order. All that can be cancelled
         are, also where one cannot: the first such one is raised afterwards. With `tx`, or inside `app.within`, it joins
         the caller's transaction: it counts on commit and is gone on rollback, and what is refused does not abort it.
+
+        `unique="receipt:42"` cancels the job that holds this unique key, whatever its id; JobNotFound when none does.
+        In a transaction that is the one that held it before.
         """
+        if unique is not None:
+            jobs = (await self._held_by(unique, jobs),)
         return _now_or_asked(await self._operate(_orders(jobs, Action.CANCEL, actor, reason), tx))
 
     async def retry(
@@ -182,11 +201,22 @@ class JobsRoom:
         reason: str | None = ...,
         tx: object | None = ...,
     ) -> list[bool]: ...
+    @overload
+    def cancel_sync(
+        self, *, unique: str, actor: str = ..., reason: str | None = ..., tx: object | None = ...
+    ) -> bool: ...
 
     def cancel_sync(
-        self, *jobs: JobRef, actor: str = "operator", reason: str | None = None, tx: object | None = None
+        self,
+        *jobs: JobRef,
+        unique: str | None = None,
+        actor: str = "operator",
+        reason: str | None = None,
+        tx: object | None = None,
     ) -> bool | list[bool]:
         """`cancel` for code without an event loop; inside a transaction it runs on this very thread."""
+        if unique is not None:
+            jobs = (self._client.run_sync(self._held_by(unique, jobs)),)
         return _now_or_asked(self._operate_sync(_orders(jobs, Action.CANCEL, actor, reason), tx))
 
     def retry_sync(
@@ -265,6 +295,14 @@ class JobsRoom:
         if handle.created:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle
+
+    async def _held_by(self, unique_key: str, others: Sequence[JobRef]) -> str:
+        if others:
+            raise SettingsError("jobs and a unique key were given: name the one to cancel by one of them")
+        job = await self.of_key(unique_key)
+        if job is None:
+            raise JobNotFound(unique_key=unique_key)
+        return job.id
 
     async def _operate(self, orders: Sequence[Order], tx: object | None) -> list[Answer]:
         answers: list[Answer] = []

@@ -82,11 +82,14 @@ class JobError(WindlassError):
 
 
 class JobNotFound(JobError):
-    """No job has that id."""
+    """No job has that id, or none holds that unique key."""
 
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"no job has the id {job_id!r}: it was never enqueued here, was deleted, or was pruned")
+    def __init__(self, job_id: str = "", *, unique_key: str | None = None) -> None:
+        by_id = f"no job has the id {job_id!r}: it was never enqueued here, was deleted, or was pruned"
+        by_key = f"no job holds the unique key {unique_key!r}: it has ended, or was never enqueued here"
+        super().__init__(by_id if unique_key is None else by_key)
         self.job_id = job_id
+        self.unique_key = unique_key
 
 
 class DuplicateJob(JobError):
