@@ -5,12 +5,14 @@ from windlass.app import Windlass
 from windlass.client.bulk import Bulk
 from windlass.client.calls import JobFunction
 from windlass.client.checking import Check, Level
+from windlass.client.counting import Counts
 from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
 from windlass.client.health import Readiness
 from windlass.client.keys import CreatedKey
 from windlass.client.locks import Lock
+from windlass.client.stats import Overview, RunFigures
 from windlass.client.surrounding import Outgoing
 from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
@@ -65,6 +67,7 @@ __all__ = [
     "Bulk",
     "Cancel",
     "Check",
+    "Counts",
     "CreatedKey",
     "Cron",
     "Ctx",
@@ -101,6 +104,7 @@ __all__ = [
     "Logs",
     "MoveRefused",
     "Outgoing",
+    "Overview",
     "PayloadInvalid",
     "PayloadUnfit",
     "Presence",
@@ -111,6 +115,7 @@ __all__ = [
     "Reject",
     "Retention",
     "Retry",
+    "RunFigures",
     "ScheduleNotFound",
     "SchemaMismatch",
     "Scope",

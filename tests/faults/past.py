@@ -1,7 +1,7 @@
 """A long past of a store: finished jobs that were really enqueued and run, and as many copies of them as it takes.
 
 To run a million jobs takes a quarter of an hour; to copy them in the server takes a minute, and what a window reads is
-the same. A copy differs from its original by the end of its id.
+the same. A copy differs from its original by three digits of its id.
 """
 
 from __future__ import annotations
@@ -25,28 +25,35 @@ USERS = 500
 REAL = 20_000
 """so many are enqueued and run; the others are copies"""
 _AT_ONCE = 10_000
+_ZEROS = "7000"
+"""what all ids have there; a copy has its number in it"""
 
 COLUMNS = """
 SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'id'
 """
 COPY_POSTGRES = """
-INSERT INTO {table} (id, {columns}) SELECT left(j.id, 32) || lpad(to_hex($1::int), 4, '0'), {columns} FROM {table} AS j
-WHERE j.type = 'past' AND j.id = ANY ($2::text[])
+INSERT INTO {table} (id, {columns})
+SELECT left(j.id, 15) || lpad(to_hex($1::int), 3, '0') || substr(j.id, 19), {columns}
+FROM {table} AS j WHERE j.type = 'past' AND j.id = ANY ($2::text[])
 """
 COPY_SQLITE = """
-INSERT INTO {table} (id, {columns}) SELECT substr(j.id, 1, 32) || printf('%04x', ?), {columns} FROM {table} AS j
-WHERE j.type = 'past' AND j.seq <= ?
+INSERT INTO {table} (id, {columns})
+SELECT substr(j.id, 1, 15) || printf('%03x', ?) || substr(j.id, 19), {columns}
+FROM {table} AS j WHERE j.seq <= ?
 """
 # Every list that names a finished job, with copies of what it names; then the records.
 COPY_REDIS = """
 local copies = tonumber(ARGV[1])
+local function copy_of(id, copy)
+  return string.sub(id, 1, -22) .. string.format('%03x', copy) .. string.sub(id, -18)
+end
 local function copy(list)
   local members = redis.call('ZRANGE', list, 0, -1, 'WITHSCORES')
   for at = 1, #members, 2 do
     local added, n = {}, 0
     for copy = 1, copies do
-      added[n + 1], added[n + 2] = members[at + 1], string.sub(members[at], 1, 32) .. string.format('%04x', copy)
+      added[n + 1], added[n + 2] = members[at + 1], copy_of(members[at], copy)
       n = n + 2
     end
     redis.call('ZADD', list, unpack(added))
@@ -60,7 +67,7 @@ else
   for _, key in ipairs(KEYS) do
     local record = redis.call('GET', key)
     for copy = 1, copies do
-      redis.call('SET', string.sub(key, 1, -5) .. string.format('%04x', copy), record)
+      redis.call('SET', copy_of(key, copy), record)
     end
   end
 end
@@ -83,6 +90,7 @@ async def live_through(place: Place, n: int) -> None:
             await app.enqueue_many(past.using(user=f"u{number % USERS}").bind(number) for number in some)
             await app.worker(queues=[PAST], concurrency=500, drain=True).run()
         ids = [job.id async for job in app.jobs.each(type=PAST)]
+        assert all(id_[14:18] == _ZEROS for id_ in ids), "ids have another form than copies are made of"
         if n > REAL:
             await _COPIES[place.url.split(":")[0].removesuffix("+srv")](place, ids, n // REAL - 1)
         assert (await app.jobs.count(type=PAST)).n >= min(n, 100_000)
@@ -92,11 +100,20 @@ async def live_through(place: Place, n: int) -> None:
 async def _copy_sqlite(place: Place, _: list[str], copies: int) -> None:
     table = f"{place.namespace}_jobs"
     with closing(sqlite3.connect(place.url.removeprefix("sqlite:///").split("?")[0], timeout=60)) as db:
+        db.execute("PRAGMA cache_size = -1000000")
+        db.execute("PRAGMA synchronous = OFF")
         names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] not in ("id", "seq")]
         [last] = db.execute(f"SELECT max(seq) FROM {table}").fetchone()  # a name of the trial's own
-        for copy in range(1, copies + 1):
-            with db:
+        # Indexes are made again afterwards, which is far quicker than to keep them up.
+        made = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+        indexes = db.execute(made, (table,)).fetchall()
+        with db:
+            for name, _ in indexes:
+                db.execute(f"DROP INDEX {name}")
+            for copy in range(1, copies + 1):
                 db.execute(COPY_SQLITE.format(table=table, columns=", ".join(names)), (copy, last))
+            for _, sql in indexes:
+                db.execute(sql)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -107,8 +124,14 @@ async def _copy_postgres(place: Place, ids: list[str], copies: int) -> None:
         await db.execute(f'SET search_path = "{schema}"')
         columns = await db.fetchval(COLUMNS, f"{place.namespace}_jobs")
         table = f"{place.namespace}_jobs"
+        made = "SELECT indexname, indexdef FROM pg_indexes WHERE (tablename, schemaname) = ($1, $2)"
+        indexes = [row for row in await db.fetch(made, table, schema) if not row[0].endswith("pkey")]
+        for name, _ in indexes:
+            await db.execute(f"DROP INDEX {name}")
         for copy in range(1, copies + 1):
             await db.execute(COPY_POSTGRES.format(table=table, columns=columns), copy, ids, timeout=300)
+        for _, sql in indexes:
+            await db.execute(sql, timeout=300)
         await db.execute(f"VACUUM (ANALYZE) {table}", timeout=600)
     finally:
         await db.close()
@@ -119,8 +142,8 @@ async def _copy_mongo(place: Place, _: list[str], copies: int) -> None:
     try:
         jobs = client.get_default_database()[f"{place.namespace}_jobs"]
         for copy in range(1, copies + 1):
-            copied = {"$concat": [{"$substrCP": ["$_id", 0, 32]}, f"{copy:04x}"]}
-            real = {"type": PAST, "_id": {"$not": {"$regex": "-[0-9a-f]{8}00[0-9a-f]{2}$"}}}
+            parts = [{"$substrCP": ["$_id", 0, 15]}, f"{copy:03x}", {"$substrCP": ["$_id", 18, 18]}]
+            copied, real = {"$concat": parts}, {"type": PAST, "_id": {"$regex": f"^.{{14}}{_ZEROS}"}}
             into = {"into": jobs.name, "whenMatched": "fail"}
             await (await jobs.aggregate([{"$match": real}, {"$set": {"_id": copied}}, {"$merge": into}])).to_list()
     finally:
