@@ -141,8 +141,10 @@ def part(took: timedelta, n: int = 5, status: Status = Status.SUCCEEDED) -> Part
 def test_a_count_that_takes_long_is_made_seldom() -> None:
     assert part(CHEAP).is_due(NOW, AT_ONCE)
     second = timedelta(seconds=1)
-    assert not part(second).is_due(NOW + SHARE * second - CHEAP, AT_ONCE)
-    assert part(second).is_due(NOW + SHARE * second, AT_ONCE)
+    assert not part(second).is_due(NOW + SHARE * second - CHEAP, second)
+    assert part(second).is_due(NOW + SHARE * second, second)
+    assert part(second).is_due(NOW, AT_ONCE), "somebody wants it anew"
+    assert not part(2 * second).is_due(NOW + SHARE * second, AT_ONCE)
     assert part(timedelta(hours=1)).is_due(NOW + timedelta(hours=1), AT_ONCE)
 
 

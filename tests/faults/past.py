@@ -151,7 +151,7 @@ async def _copy_mongo(place: Place, _: list[str], copies: int) -> None:
 
 
 async def _copy_redis(place: Place, ids: list[str], copies: int) -> None:
-    client = Redis.from_url(place.url)  # pyright: ignore[reportUnknownMemberType]  # as redis types it
+    client = Redis.from_url(place.url, socket_timeout=120)  # pyright: ignore[reportUnknownMemberType]  # as redis types it
     prefix = f"{{{place.namespace}}}:"
     try:
         kinds = [f"{status}{SEP}{PAST}{SEP}{PAST}" for status in "df"]

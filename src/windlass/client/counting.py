@@ -30,6 +30,8 @@ SHARE = 100
 LONGEST = timedelta(hours=1)
 CHEAP = timedelta(milliseconds=20)
 """a count that took no longer is made again for whoever wants it newer"""
+BEARABLE = timedelta(seconds=1)
+"""so long may a count take that is made for somebody who wants it anew"""
 LOCK = "windlass.figures"
 _TURN = timedelta(seconds=30)
 """how long others wait for one who counts, if that process dies"""
@@ -65,8 +67,9 @@ class Part:
 
     def is_due(self, now: datetime, max_age: timedelta) -> bool:
         """Whether it is to be counted again."""
-        wait = max_age if self.took <= CHEAP else min(max(self.took * SHARE, max_age), LONGEST)
-        return now - self.at >= wait
+        if self.took <= CHEAP or (not max_age and self.took <= BEARABLE):
+            return now - self.at >= max_age
+        return now - self.at >= min(max(self.took * SHARE, max_age), LONGEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
