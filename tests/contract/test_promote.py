@@ -38,7 +38,7 @@ async def due(store: Store, n: int) -> list[str]:
 async def test_a_scheduled_job_is_queued_when_its_time_has_come(store: Store) -> None:
     [id_] = await due(store, 1)
     scheduled = await get(store, id_)
-    assert await store.jobs.promote(10) == Promoted(promoted=1, unblocked=0, next_due=None)
+    assert await store.jobs.promote(10) == Promoted(promoted=1, unblocked=0, next_due=None, queues={"default": 1})
     job = await get(store, id_)
     assert (job.status, job.run_at, job.attempts) == (Status.QUEUED, scheduled.run_at, 0)
     assert near(job.queued_at, await store.now())

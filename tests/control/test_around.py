@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -178,25 +179,26 @@ async def test_layers_are_entered_in_order_the_applications_outside_the_handlers
 
 
 async def test_of_a_def_handler_synchronous_layers_share_the_thread(app: Windlass) -> None:
-    threads: dict[str, str] = {}
+    threads: dict[str, list[str]] = defaultdict(list)
 
     @app.around_run
     def here(_: Ctx) -> Iterator[None]:
-        threads["sync"] = threading.current_thread().name
+        threads["sync"].append(threading.current_thread().name)
         yield
 
     @app.around_run
     async def in_the_loop(_: Ctx) -> AsyncIterator[None]:
-        threads["async"] = threading.current_thread().name
+        threads["async"].append(threading.current_thread().name)
         yield
 
     @app.job
     def work() -> None:
-        threads["handler"] = threading.current_thread().name
+        threads["handler"].append(threading.current_thread().name)
 
     await work.enqueue()
     await app.worker(drain=True).run()
-    assert threads["sync"] == threads["handler"] != threads["async"] == threading.current_thread().name
+    assert threads["sync"] == threads["handler"] != threads["async"] == [threading.current_thread().name]
+    assert len(threads["sync"]) == 1, "entered once, and not in the loop as well"
     await no_threads()
 
 

@@ -240,11 +240,17 @@ async def test_duplicates_replacements_and_limits_are_told_as_they_are_written(a
     await one.using(unique="k").enqueue(2)
     await one.using(unique="k", on_conflict="replace", delay=0.1).enqueue(3)
     handles = [first, *await app.enqueue_many(one.bind(n) for n in range(8))]
+    handles += await app.enqueue_many(one.using(delay=0.01, queue=f"q{n % 2}").bind(n) for n in range(4))
     async with working(app):
         await all_ended(app, *handles)
     await recount.check()
     assert [event.id for event in recount.heard.all(events.JobDeduplicated)] == [first.id]
     assert [event.id for event in recount.heard.all(events.JobReplaced)] == [first.id]
+    promoted: Counter[str] = Counter()
+    for event in recount.heard.all(events.JobsPromoted):
+        assert sum(event.queues.values()) == event.count
+        promoted.update(event.queues)
+    assert promoted == {"default": 1, "q0": 2, "q1": 2}
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -5,11 +5,11 @@ An event is told by the process that made a move, after the store has said that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
     from windlass.core.job import Job
@@ -189,6 +189,8 @@ class JobsPromoted:
 
     name: ClassVar[str] = "jobs.promoted"
     count: int
+    queues: Mapping[str, int] = field(default_factory=dict[str, int])
+    """how many went to each queue"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ class Promoted:
     unblocked: int
     next_due: timedelta | None
     """how long until the next scheduled or retrying job is due or a spent rate has room, by the store's clock"""
+    queues: Mapping[str, int] = field(default_factory=dict[str, int])
+    """how many of the promoted went to each queue"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,11 @@ async def promote(link: Link, n: int) -> Promoted:
     alike: dict[tuple[int, bool], list[Doc]] = defaultdict(list)
     for doc in due:
         alike[doc["moves"], doc["_id"] in plain].append(doc)
-    promoted = 0
+    queues: Counter[str] = Counter()
     for (moves, apart), some in alike.items():
-        promoted += await _queue(link, moves, some, now, {"fair_key": ""} if apart else {})
+        done = await _queue(link, moves, some, now, {"fair_key": ""} if apart else {})
+        # Of what others promoted at the same moment it is not known which it was: the sum is right all the same.
+        queues.update(doc["queue"] for doc in some[:done])
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
     keys = [row["rate"] for row in rows if "rate" in row]
@@ -52,12 +54,12 @@ async def promote(link: Link, n: int) -> Promoted:
     went_on, more = await free_left_over(link)
     freed += went_on
     if len(due) >= n or more or len(keys) >= _MOST_DUE:
-        return Promoted(promoted, freed, timedelta(0))
+        return Promoted(queues.total(), freed, timedelta(0), queues)
     following = [row["run_at"] for row in rows if "run_at" in row]
     following += [now + _NEXT_LINES] if Kind.RATE in link.swept else []
     following += await rates.next_look(link) if any(Kind.RATE.blocks(by) for by in lines) else []
     next_due = max(timedelta(0), min(following) - now) if following else None
-    return Promoted(promoted, freed, next_due)
+    return Promoted(queues.total(), freed, next_due, queues)
 
 
 def _due(link: Link, now: datetime, n: int) -> list[Doc]:

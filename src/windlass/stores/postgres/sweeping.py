@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[st
         [(due, now, _)] = await link.fetch(LOOK)
     dues = [room, None if due is None else max(due - now, timedelta(0))]
     soonest = min((due for due in dues if due is not None), default=None)
-    return Promoted(len(queues), len(unblocked), soonest), queues + unblocked
+    return Promoted(len(queues), len(unblocked), soonest, Counter(queues)), queues + unblocked
 
 
 # The priorities of each queue where anything waits are found one after the other by the index of what waits, and in

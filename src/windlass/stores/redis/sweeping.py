@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from windlass.core.outcome import Lost
@@ -22,12 +23,14 @@ _AT_ONCE = 500  # jobs in one script: others wait for as long as it runs
 async def promote(link: Link, n: int) -> Promoted:
     """Queue what is due."""
     promoted = unblocked = 0
+    queues: Counter[str] = Counter()
     while True:
         part = min(n - promoted, _AT_ONCE)
-        moved, freed, due = await link.run("promote", [part])
+        moved, freed, due, *each = await link.run("promote", [part])
+        queues.update({queue.decode(): count for queue, count in zip(each[::2], each[1::2], strict=True)})
         promoted, unblocked = promoted + moved, unblocked + freed
         if moved < part or promoted >= n:
-            return Promoted(promoted, unblocked, None if due < 0 else duration(due))
+            return Promoted(queues.total(), unblocked, None if due < 0 else duration(due), queues)
 
 
 async def age(link: Link, after: timedelta, to: int, n: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.history import Happened
@@ -62,16 +63,16 @@ UPDATE windlass_jobs SET status = 'queued', queued_at = ?, updated_at = ?, floor
     history = {APPEND}
 WHERE seq IN (
     SELECT seq FROM windlass_jobs WHERE status IN ('scheduled', 'retrying') AND run_at <= ? ORDER BY run_at LIMIT ?
-)
+) RETURNING queue
 """  # noqa: S608  # APPEND is a constant
 
 
 def promote(db: sqlite3.Connection, sql: Callable[[str], str], lines: list[str], n: int, now: int) -> Promoted:
     """Queue what is due, and of these lines what has room."""
     line = line_end(Happened.PROMOTED, Status.QUEUED)
-    promoted = db.execute(sql(PROMOTE), (now, now, now, now, line, now, n)).rowcount
+    queues = Counter(queue for (queue,) in db.execute(sql(PROMOTE), (now, now, now, now, line, now, n)).fetchall())
     unblocked = unblock(db, sql, lines, now)
-    return Promoted(promoted, unblocked, _next(db, sql, now))
+    return Promoted(queues.total(), unblocked, _next(db, sql, now), queues)
 
 
 LEVEL = """

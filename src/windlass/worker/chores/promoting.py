@@ -46,7 +46,7 @@ class Promoting:
         """Promote at most `n`, tell of them and let them be claimed."""
         done = await self._store.jobs.promote(n)
         if done.promoted:
-            self._hub.tell(JobsPromoted(done.promoted))
+            self._hub.tell(JobsPromoted(done.promoted, done.queues))
         if done.unblocked:
             self._hub.tell(JobsUnblocked(done.unblocked))
         if done.promoted or done.unblocked:

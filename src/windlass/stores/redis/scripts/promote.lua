@@ -1,8 +1,10 @@
--- ARGV: n. Answers how many were promoted, how many unblocked, and the time until the next is due, or -1.
+-- ARGV: n. Answers how many were promoted, how many unblocked, the time until the next is due, or -1, and for each queue its
+-- name and how many of the promoted went there.
 local SWEPT, RATES, LINES = 50, 100, 100
 local n = tonumber(ARGV[1])
 local ids = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, n)
 load(ids)
+local queues = {}
 for _, id in ipairs(ids) do
   local job = jobs[id]
   if job then
@@ -11,6 +13,7 @@ for _, id in ipairs(ids) do
     job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
     enter(id, job, 'q', status)
     tell(id, job, 'p', '', '')
+    queues[job[QUEUE]] = (queues[job[QUEUE]] or 0) + 1
   else
     drop(DUE, id)
   end
@@ -90,4 +93,8 @@ wake()
 local next_ = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
 local room_at = redis.call('ZRANGE', P .. 'rooms', 0, 0, 'WITHSCORES')[2]
 next_ = math.min(tonumber(next_ or math.huge), tonumber(room_at or math.huge))
-return {#ids, unblocked, next_ < math.huge and math.max(0, next_ - now) or -1}
+local answer = {#ids, unblocked, next_ < math.huge and math.max(0, next_ - now) or -1}
+for queue, count_ in pairs(queues) do
+  answer[#answer + 1], answer[#answer + 2] = queue, count_
+end
+return answer
