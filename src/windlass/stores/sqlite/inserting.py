@@ -172,7 +172,11 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -
     }
 
 
-KNOWN = "SELECT 1 FROM windlass_jobs WHERE id = ?"
+# The job itself, if it is there, and who holds its unique key.
+MET = """
+SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE id = ?
+UNION ALL SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?
+"""
 IDEMPOTENT = "SELECT job_id FROM windlass_idempotency WHERE key = ? AND expires_at > ?"
 REMEMBER = "INSERT OR REPLACE INTO windlass_idempotency (key, job_id, expires_at) VALUES (?, ?, ?)"
 
@@ -187,10 +191,10 @@ def _insert_one(
     turns: Turns,
 ) -> Inserted:
     options, depth = draft.options, depths.get(draft.options.queue)
-    holder = None if draft.unique_queued is None else db.execute(sql(HOLDER), (draft.unique_queued,)).fetchone()
-    verdict = judge(draft, _known(db, sql, draft, holder, depth, now))
-    if isinstance(verdict, Replaced) and holder is not None:
-        _replace(db, sql, draft, tail, holder, now)
+    met = db.execute(sql(MET), (draft.id, draft.unique_queued)).fetchall()
+    verdict = judge(draft, _known(db, sql, draft, met, depth, now))
+    if isinstance(verdict, Replaced):
+        _replace(db, sql, draft, tail, met[0], now)
     if verdict is not None:
         return verdict
     if depth is not None:
@@ -209,21 +213,20 @@ def _known(
     db: sqlite3.Connection,
     sql: Callable[[str], str],
     draft: Draft,
-    holder: tuple[Any, ...] | None,
+    met: list[tuple[Any, ...]],
     depth: list[int] | None,
     now: int,
 ) -> Known:
-    is_there = db.execute(sql(KNOWN), (draft.id,)).fetchone() is not None
+    is_there = any(_text(row[0]) == draft.id for row in met)
     same = None
     if draft.idempotency_key is not None:
         row = db.execute(sql(IDEMPOTENT), (draft.idempotency_key, now)).fetchone()
         same = None if row is None else _text(row[0])
-    holding = None if holder is None else Holder(_text(holder[0]), STATUSES[_text(holder[1])])
+    holder = Holder(_text(met[0][0]), STATUSES[_text(met[0][1])]) if met and not is_there else None
     most, waiting = (None, 0) if depth is None else depth
-    return Known(is_there, same, holding, waiting, most)
+    return Known(is_there, same, holder, waiting, most)
 
 
-HOLDER = "SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?"
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
     floor = {FLOOR_OF}, blocked_by = NULL, moves = moves + 1, history = {APPEND}
