@@ -10,11 +10,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import asyncpg
 import pytest
 
 from tests.contract.steps import DONE, HOUR, put
+from tests.scale.lines import OWN
+from tests.scale.scenes import HELD, claim_all, end, insert
 from tests.support.drafts import LONG, draft, want
 from tests.support.servers import Server, start_postgres
 from tests.support.until import until
@@ -136,12 +139,7 @@ class Counters:
     async def _read(self) -> Counter[str]:
         db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self._url)
         try:
-
-            async def alone() -> bool:
-                others = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass'"
-                return bool(await db.fetchval(others) == 0)
-
-            await until(alone, "the store's connections to be gone")
+            await until(lambda: _alone(db), "the store's connections to be gone")
             indexes = await db.fetch(
                 "SELECT indexrelname, idx_tup_read, idx_scan FROM pg_stat_user_indexes WHERE schemaname = $1",
                 self.schema,
@@ -432,3 +430,54 @@ async def test_rates_turns_and_flows_read_little_beside_much_that_came_later(ser
     counted = await counters.during(grow)
     assert counted["whole table"] == 0
     assert read(counted) <= 5_000, counted
+
+
+async def _reads(db: asyncpg.Connection[asyncpg.Record], schema: str) -> Counter[str]:
+    indexes = "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = $1"
+    tables = "SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE schemaname = $1"
+    return Counter({name: n or 0 for query in (indexes, tables) for name, n in await db.fetch(query, schema)})
+
+
+async def _vacuum(db: asyncpg.Connection[asyncpg.Record], schema: str) -> None:
+    for (table,) in await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema):
+        await db.execute(f'VACUUM ANALYZE "{schema}"."{table}"')
+
+
+async def _bar(store: Store, kind: str, numbers: range) -> None:
+    """Jobs that are each barred by a gate of their own, one that holds it and one that is put aside."""
+    for _ in range(2):
+        await insert(store, [draft(HELD, **OWN[kind](n)) for n in numbers])
+        claimed = await claim_all(store)
+        await end(store, [job for job in claimed if job.rate_key is not None])
+    await store.jobs.promote(100)
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("when", ["never analyzed", "analyzed while empty", "analyzed while small"])
+async def test_plans_that_were_made_while_the_tables_were_small_are_good_when_they_have_grown(
+    server: Server, kind: str, when: str
+) -> None:
+    schema, many = f"small {kind} {when}", 500
+    store = store_at(f"{server.url}?schema={quote(schema)}")
+    await store.open()
+    db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+    for (table,) in await db.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema):
+        await db.execute(f'ALTER TABLE "{schema}"."{table}" SET (autovacuum_enabled = off)')
+    if when == "analyzed while empty":
+        await _vacuum(db, schema)
+    if when == "analyzed while small":
+        await insert(store, [draft(HELD, **OWN[kind](n)) for n in range(-20, 0)])
+        await _vacuum(db, schema)
+    await _bar(store, kind, range(-20, 0))
+    before = await _reads(db, schema)
+    await _bar(store, kind, range(many))
+    await store.close()
+    await until(lambda: _alone(db), "the store's connections to be gone")
+    after = await _reads(db, schema)
+    await db.execute(f'DROP SCHEMA "{schema}" CASCADE')
+    await db.close()
+    assert (after - before).total() <= 40 * many, (after - before).most_common(3)
+
+
+async def _alone(db: asyncpg.Connection[asyncpg.Record]) -> bool:
+    return bool(await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass'") == 0)

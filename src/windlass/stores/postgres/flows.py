@@ -13,7 +13,7 @@ from windlass.core.history import Happened
 from windlass.core.status import LIVE as LIVE_STATUSES
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import LOCK, line_locks
-from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked
+from windlass.stores.postgres.records import AT, CLOCK, IS_BLOCKED, append, line_end, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,7 +107,7 @@ def settling(
 LOOK = f"""
 SELECT w.blocked_by, NOT ({LIVE}) OR (w.awaits = 'success' AND {LOST}) FROM (
     SELECT id, awaits, blocked_by FROM windlass_jobs
-    WHERE status = 'blocked' AND blocked_by > $1::text AND blocked_by < '{Kind.FLOW.end}'
+    WHERE {IS_BLOCKED} AND blocked_by > $1::text AND blocked_by < '{Kind.FLOW.end}'
     ORDER BY blocked_by LIMIT $2::int
 ) AS w
 """  # noqa: S608  # made of constants

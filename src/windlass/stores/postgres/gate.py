@@ -25,7 +25,7 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import key_locks, line_locks, try_locks
 from windlass.stores.postgres.rates import REOPEN, Rates, book
-from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end
+from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end, slots_of
 from windlass.stores.postgres.walked import Place, Walked
 from windlass.stores.postgres.wanting import EVERYWHERE, LEASE, NAMED, Claim, lease
 
@@ -91,10 +91,7 @@ CROSS JOIN LATERAL (
 ) AS first
 """  # noqa: S608  # made of constants
 WAIT = "SELECT set_config('lock_timeout', $2::text, true), pg_advisory_xact_lock(hashtextextended($1::text, 0))"
-SLOTS = """
-SELECT key, (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = key)
-FROM unnest($1::text[]) AS key
-"""
+SLOTS = f"SELECT key, {slots_of('key')} FROM unnest($1::text[]) AS key"  # noqa: S608  # made of constants
 HOLDERS = "SELECT unique_key FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
 # Who has lines must not wait for rows.
 _FREE = """

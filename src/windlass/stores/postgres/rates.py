@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.blocked import Kind
 from windlass.core.rate import LONGEST, booked_at
-from windlass.stores.postgres.records import CLOCK, EPOCH
+from windlass.stores.postgres.records import CLOCK, EPOCH, IS_BLOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 
 _MILLISECOND = timedelta(milliseconds=1)
 
+# Bookings are compared as (key, at), which only the primary key can look up: while the table is small, the index by
+# time alone looks as good, and the plan is kept.
 # Those in line are counted only as far as there is room for them; the order is that of the index to walk.
 SPENT = f"""
 WITH {CLOCK}
 SELECT asked.key, asked.n, asked.ms, spent.n, (
     SELECT count(*) FROM (
-        SELECT FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = '{Kind.RATE.prefix}' || asked.key
+        SELECT FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by = '{Kind.RATE.prefix}' || asked.key
         ORDER BY queued_at, id LIMIT greatest(asked.n - spent.n, 0)
     ) AS few
 )
 FROM clock AS c, unnest($1::text[], $2::int[], $3::bigint[]) AS asked (key, n, ms), LATERAL (
     SELECT coalesce(sum(r.n), 0)::bigint AS n FROM windlass_rates AS r
-    WHERE r.key = asked.key AND r.at > c.now - asked.ms * interval '1 millisecond'
+    WHERE r.key = asked.key AND (r.key, r.at) > (asked.key, c.now - asked.ms * interval '1 millisecond')
 ) AS spent
 """  # noqa: S608  # made of constants
 BOOK = """
@@ -41,7 +43,12 @@ WITH told AS MATERIALIZED (
     SELECT key, at, before, n FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::int[])
         AS told (key, at, before, n)
 ), old AS (
-    DELETE FROM windlass_rates AS r USING told WHERE r.key = told.key AND r.at <= told.before
+    DELETE FROM windlass_rates WHERE ctid = ANY (ARRAY(
+        SELECT past.ctid FROM told CROSS JOIN LATERAL (
+            SELECT r.ctid FROM windlass_rates AS r
+            WHERE r.key = told.key AND (r.key, r.at) <= (told.key, told.before) OFFSET 0
+        ) AS past
+    ))
 )
 INSERT INTO windlass_rates AS r (key, at, n) SELECT key, at, n FROM told
 ON CONFLICT (key, at) DO UPDATE SET n = r.n + excluded.n
@@ -94,11 +101,13 @@ async def book(ask: Ask, jobs: Iterable[Job]) -> None:
 ROOM = f"""(
     SELECT first.rate_n - (
         SELECT coalesce(sum(r.n), 0)::bigint FROM windlass_rates AS r
-        WHERE r.key = substr(by, {len(Kind.RATE.prefix) + 1})
-            AND r.at > (SELECT now FROM clock) - first.rate_ms * interval '1 millisecond'
+        WHERE r.key = substr(by, {len(Kind.RATE.prefix) + 1}) AND (r.key, r.at) > (
+            substr(by, {len(Kind.RATE.prefix) + 1}),
+            (SELECT now FROM clock) - first.rate_ms * interval '1 millisecond'
+        )
     ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'queued' AND blocked_by = by)
     FROM (
-        SELECT rate_n, rate_ms FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by
+        SELECT rate_n, rate_ms FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by = by
         ORDER BY queued_at, id LIMIT 1
     ) AS first
 )"""  # noqa: S608  # made of constants
@@ -110,14 +119,17 @@ REOPEN = f"""
 WITH {CLOCK}, lines AS MATERIALIZED (
     SELECT key, (
         SELECT rate_ms * interval '1 millisecond' FROM windlass_jobs
-        WHERE status = 'blocked' AND blocked_by = '{Kind.RATE.prefix}' || key ORDER BY queued_at, id LIMIT 1
+        WHERE {IS_BLOCKED} AND blocked_by = '{Kind.RATE.prefix}' || key ORDER BY queued_at, id LIMIT 1
     ) AS per FROM unnest($1::text[]) AS key
 ), gone AS (
     DELETE FROM windlass_rate_lines AS r USING lines WHERE r.key = lines.key AND lines.per IS NULL
 )
 INSERT INTO windlass_rate_lines (key, opens_at)
 SELECT lines.key, coalesce(
-    (SELECT min(r.at) FROM windlass_rates AS r WHERE r.key = lines.key AND r.at > c.now - lines.per), c.now
+    (
+        SELECT min(r.at + interval '0') FROM windlass_rates AS r  -- a plain min would be looked up by time alone
+        WHERE r.key = lines.key AND (r.key, r.at) > (lines.key, c.now - lines.per)
+    ), c.now
 ) + lines.per FROM lines, clock AS c WHERE lines.per IS NOT NULL ORDER BY 1
 ON CONFLICT (key) DO UPDATE SET opens_at = excluded.opens_at
 """  # noqa: S608  # made of constants

@@ -38,6 +38,22 @@ CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', statement_time
 AT = "greatest(c.now, j.updated_at)"
 """When a change of job j is made: now, but never before what its history tells of already."""
 
+# Plans are kept, and while a table is small any index looks as good as another. So statements that are run for every
+# line say what they look for in words that lead to one index only.
+IS_BLOCKED = "(status = 'blocked' OR 'blocked' = status AND queued_at IS NOT NULL)"
+"""Whether a job is blocked; the index of blocked jobs follows from it, and none can be looked up by its status."""
+
+
+def slots_of(key: str) -> str:
+    """How many run of a limit; the order is that of the index by limits, others would have to be sorted."""
+    return f"""(
+        SELECT count(*) FROM (
+            SELECT FROM windlass_jobs WHERE status = 'processing' AND limit_key >= {key} AND limit_key <= {key}
+            ORDER BY limit_key
+        ) AS running
+    )"""  # noqa: S608  # made of constants
+
+
 NEXT_TOKEN = f"greatest(j.lease_token + 1, (SELECT {FIRST_TOKEN}))"
 """The token of a new lease of job j; the server is asked for its timeline once in a statement."""
 

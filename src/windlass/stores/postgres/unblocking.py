@@ -10,7 +10,7 @@ from windlass.core.status import Status
 from windlass.stores.postgres import flows, rates
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.locking import LOCK, line_locks
-from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked
+from windlass.stores.postgres.records import AT, CLOCK, IS_BLOCKED, append, line_end, marked, slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,17 +27,24 @@ ROOM = f"""CASE
     THEN CASE WHEN (SELECT true FROM windlass_jobs WHERE unique_key = {_key(Kind.UNIQUE)} LIMIT 1) THEN 0 ELSE 1 END
     WHEN starts_with(by, '{Kind.RATE.prefix}') THEN {rates.ROOM}
     WHEN starts_with(by, '{Kind.LIMIT.prefix}') THEN (
-        SELECT limit_n FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = by ORDER BY queued_at, id LIMIT 1
-    ) - (SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = {_key(Kind.LIMIT)})
+        SELECT limit_n FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by = by ORDER BY queued_at, id LIMIT 1
+    ) - {slots_of(_key(Kind.LIMIT))}
 END"""  # noqa: S608  # made of constants
 """How many of the line `by` may go on. Those that await others are no such line: see `flows`."""
+
+
+def _next_line(after: str) -> str:
+    return f"""(
+        SELECT blocked_by FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by > {after} ORDER BY blocked_by LIMIT 1
+    )"""  # noqa: S608  # made of constants
+
 
 # Steps from one line to the next by the index, however many jobs stand in each.
 WAITED_FOR = f"""
 WITH RECURSIVE {CLOCK}, lines (by, place) AS (
-    SELECT min(blocked_by), 1 FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > $1::text
+    SELECT {_next_line("$1::text")}, 1
     UNION ALL
-    SELECT (SELECT min(blocked_by) FROM windlass_jobs WHERE status = 'blocked' AND blocked_by > by), place + 1
+    SELECT {_next_line("by")}, place + 1
     FROM lines WHERE by IS NOT NULL AND place < $2::int
 )
 SELECT by, {ROOM} > 0 FROM lines WHERE by IS NOT NULL ORDER BY place
@@ -77,7 +84,7 @@ WITH {CLOCK}, room AS MATERIALIZED (
     SELECT by, {ROOM} AS n FROM unnest($1::text[]) AS by
 ), next AS MATERIALIZED (
     SELECT first.id FROM room CROSS JOIN LATERAL (
-        SELECT id FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = room.by
+        SELECT id FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by = room.by
         ORDER BY queued_at, id LIMIT greatest(room.n, 0) FOR UPDATE SKIP LOCKED
     ) AS first
 )
