@@ -145,9 +145,7 @@ def _alike(drafts: Sequence[Draft]) -> dict[tuple[str, int], dict[str, str]]:
 
 
 KNOWN_QUEUE = "INSERT INTO windlass_queues (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
-LIMITED_QUEUES = """
-SELECT name, max_depth FROM windlass_queues WHERE name IN (SELECT value FROM json_each(?)) AND max_depth IS NOT NULL
-"""
+MAX_DEPTH = "SELECT max_depth FROM windlass_queues WHERE name = ?"
 # Counted no further than it matters, by two indexes that hold nothing else.
 DEPTH = """
 SELECT count(*) FROM (
@@ -165,11 +163,12 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -
     # The write comes first: inside a caller's deferred transaction it takes the write lock before anything is read,
     # so that what is read stays true.
     db.executemany(sql(KNOWN_QUEUE), [(queue,) for queue in queues])
-    limited = db.execute(sql(LIMITED_QUEUES), (json.dumps(list(queues)),)).fetchall()
-    return {
-        _text(name): [most, db.execute(sql(DEPTH), {"queue": name, "most": most}).fetchone()[0]]
-        for name, most in limited
-    }
+    rooms: dict[str, list[int]] = {}
+    for queue in queues:
+        (most,) = db.execute(sql(MAX_DEPTH), (queue,)).fetchone()
+        if most is not None:
+            rooms[queue] = [most, db.execute(sql(DEPTH), {"queue": queue, "most": most}).fetchone()[0]]
+    return rooms
 
 
 # The job itself, if it is there, and who holds its unique key.

@@ -51,14 +51,12 @@ class SqliteNotices:
     def learn(self, told: Told) -> None:
         """Tell every listener what is new in this, from any thread."""
         with self._lock:
-            if self._seen is None:
-                notices = [ANYTHING]
-            elif told.length <= self._seen.length:
+            seen = self._seen
+            if seen is not None and told.length <= seen.length:
                 return  # writer or watcher came first with it
-            else:
-                notices = told.after(self._seen)
             self._seen = told
-            self._tell(notices)
+            if self._listeners:
+                self._tell([ANYTHING] if seen is None else told.after(seen))
 
     def _tell(self, notices: list[Notice]) -> None:
         for loop, wake in self._listeners:
