@@ -338,7 +338,8 @@ async def test_behind_an_old_snapshot_a_rescue_looks_at_what_runs_and_a_look_for
         assert [one.id for one in await store.jobs.rescue(100)] == [lost.id], "claimed since the first look"
         [again] = await store.jobs.claim(want(1, worker="w2"))
         assert again.id == long
-        await db.execute("UPDATE held.windlass_jobs SET lease_expires_at = now() WHERE id LIKE '%000000000001'")
+        first = "01900004-0000-7000-8000-000000000001"
+        await db.execute("UPDATE held.windlass_jobs SET lease_expires_at = now() WHERE id = $1", first)
         [found] = await store.jobs.rescue(100)
         assert found.id.endswith("000000000001"), "ran at the first look"
         assert await store.jobs.cancels("w1") == frozenset()
