@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
@@ -21,6 +21,7 @@ from windlass import (
     Job,
     JobFunction,
     Limit,
+    Outgoing,
     Progress,
     Rate,
     Retry,
@@ -35,6 +36,22 @@ app = Windlass("sqlite://")
 @app.job
 async def plain(order_id: int, *, copy_to: str | None = None) -> str:
     return f"{order_id} {copy_to}"
+
+
+@app.around_run
+async def timing(ctx: Ctx) -> AsyncIterator[None]:
+    print(ctx.job.type)
+    yield
+
+
+@app.around_enqueue
+def routing(job: Outgoing) -> Iterator[Outgoing | None]:
+    yield job.using(queue="vip", metadata={**job.metadata, "tenant": "acme"})
+
+
+@app.job(around_run=[timing], around_enqueue=[routing])
+async def surrounded(n: int) -> int:
+    return n
 
 
 @app.job(queue="mail", timeout=30, retry=Retry(5, never=(ValueError,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from windlass import Ctx, Handle, Handler, Limit, Windlass, cron
 
 app = Windlass("sqlite://")
@@ -19,6 +21,11 @@ def with_ctx(ctx: Ctx, order_id: int, note: str = "") -> bytes:
 
 @app.job
 async def nothing() -> None: ...
+
+
+async def takes_ctx(ctx: Ctx) -> AsyncIterator[None]:
+    print(ctx.id)
+    yield
 
 
 class Remind(Handler[int, str]):
@@ -80,6 +87,9 @@ async def calls(ctx: Ctx) -> None:
     await app.enqueue_many([plain.enqueue(1)])  # wrong
     await app.schedules.put("x", plain, cron("0 8 * * *"))  # wrong
     app.job(queue=3)  # wrong
+    app.job(around_run=[plain])  # wrong
+    app.around_run(len)  # wrong
+    app.around_enqueue(takes_ctx)  # wrong
     app.job(limit=3)  # wrong
     app.job(schedule="0 8 * * *")  # wrong
     app.worker(lease="3")  # wrong
