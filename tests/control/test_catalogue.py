@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.contract.places import Place
-from tests.control.conftest import address
 from tests.support.apps import working
 from tests.support.counting import Calls
 from tests.support.until import until
@@ -151,32 +150,42 @@ async def test_many_enqueues_are_one_read(app: Windlass, place: Place) -> None:
 
 
 async def test_another_version_is_used_as_soon_as_it_is_told(
-    app: Windlass, another: Windlass, place: Place, monkeypatch: pytest.MonkeyPatch
+    app: Windlass, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "FRESH", 0.05)
     handle_all(app)
     await drained(app)
+    calls = Calls()
+    another = Windlass(store=calls.on(place.store()))
 
     async def queue() -> str:
         return (await (await another.enqueue("count", {"n": 1}, idempotent=False)).job()).queue
 
-    async def told() -> bool:
+    async def listens() -> bool:
         assert await queue() == "default"
         return another.store.notices.healthy
 
-    await until(told, "the client to listen")
-    monkeypatch.setattr(catalogue, "FRESH", 600.0)
-    url, namespace = address(place)
-    newer = Windlass(url, namespace=namespace, version="2")
+    async def reads_again() -> bool:
+        before = calls.by_name["types.get"]
+        assert await queue() == "default"
+        return calls.by_name["types.get"] > before
+
+    async def renewed() -> bool:
+        return await queue() == "numbers"
+
+    newer = Windlass(store=place.store(), version="2")
 
     @newer.job(queue="numbers")
     async def count(n: int, m: int = 0) -> int:
         return n + m
 
-    async def renewed() -> bool:
-        return await queue() == "numbers"
-
-    async with newer:
+    async with another, newer:
+        monkeypatch.setattr(catalogue, "FRESH", 0.05)
+        monkeypatch.setattr(catalogue, "FRESH_WHILE_TOLD", 0.05)
+        await until(listens, "the client to listen")
+        # What is read from now on is kept for longer than this test may take.
+        monkeypatch.setattr(catalogue, "FRESH", 600.0)
+        monkeypatch.setattr(catalogue, "FRESH_WHILE_TOLD", 600.0)
+        await until(reads_again, "the type to be read once more")
         await drained(newer)
         await until(renewed, "the newer version to be enqueued by")
     assert [one.declared.version for one in await app.store.types.get("count")] == ["2", None]
