@@ -5,6 +5,7 @@ from windlass.app import Windlass
 from windlass.client.bulk import Bulk
 from windlass.client.calls import JobFunction
 from windlass.client.checking import Check, Level
+from windlass.client.comparing import Comparison
 from windlass.client.counting import Counts
 from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
@@ -14,6 +15,7 @@ from windlass.client.keys import CreatedKey
 from windlass.client.locks import Lock
 from windlass.client.stats import Overview, RunFigures
 from windlass.client.surrounding import Outgoing
+from windlass.client.types import TypeState
 from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
@@ -67,6 +69,7 @@ __all__ = [
     "Bulk",
     "Cancel",
     "Check",
+    "Comparison",
     "Counts",
     "CreatedKey",
     "Cron",
@@ -127,6 +130,7 @@ __all__ = [
     "StoreUnavailable",
     "TransactionRefused",
     "TypeInfo",
+    "TypeState",
     "Unique",
     "ValueRefused",
     "Why",
