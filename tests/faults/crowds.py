@@ -167,7 +167,7 @@ async def _watched(place: Place, seed: int, seen: Seen) -> AsyncGenerator[None, 
     try:
         for one in started:
             assert one.stdout is not None
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 assert await one.stdout.readline() == b"ready\n", "viewers could not start"
         yield
     finally:
@@ -185,7 +185,7 @@ async def _watched(place: Place, seed: int, seen: Seen) -> AsyncGenerator[None, 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await process.wait()
     except TimeoutError:
         process.kill()
