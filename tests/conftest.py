@@ -15,11 +15,22 @@ from hypothesis import settings
 from tests.contract.places import STORES, Place, open_place
 from windlass.stores.contract import Store
 
-# Stateful tests run half of the examples (tests/contract/test_model.py).
+# Stateful tests run a quarter of the examples (tests/contract/test_model.py), those on stores half of them.
 settings.register_profile("dev", max_examples=100, stateful_step_count=30, deadline=None)
 settings.register_profile("ci", max_examples=400, stateful_step_count=50, deadline=None, print_blob=True)
 settings.register_profile("nightly", max_examples=4_000, stateful_step_count=60, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(trylast=True)  # after the order was made random
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What may take longest begins first, so that no process is left with it at the end."""
+    items.sort(key=longest, reverse=True)
+
+
+def longest(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark is not None else 0.0
 
 
 @pytest.fixture(params=STORES)

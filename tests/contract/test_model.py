@@ -328,7 +328,7 @@ def moves(told: list[Happened]) -> list[Happened]:
 def test_a_store_does_what_the_model_does(name: str) -> None:
     profile = settings()
     fewer = settings(
-        max_examples=max(1, profile.max_examples * 2 // 5),
+        max_examples=max(1, profile.max_examples // 4),
         phases=set(profile.phases) - {Phase.explain},  # it takes minutes and tells little of a sequence
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )

@@ -18,7 +18,9 @@ from windlass.core.values import MAX_BYTES, canonical
 from windlass.stores.contract import Action, Duplicate, Filter, Lease, Order, Report, Store
 
 # One store for all examples is meant: each has a job of its own.
-on_one_store = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+on_one_store = settings(
+    max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=50)
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -25,7 +25,7 @@ RESUMED_WITHIN = 5.0
 """seconds from the first answer of the server until every worker has begun a job"""
 DOWN = 4.0
 """seconds that a killed server stays away; longer than a lease"""
-FREEZE = float(os.environ.get("WINDLASS_TEST_FREEZE_S", "8"))
+FREEZE = float(os.environ.get("WINDLASS_TEST_FREEZE_S", "5"))
 """seconds that a server stands still; longer than a lease. Beyond the store's timeout (10) enqueues are refused"""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
@@ -19,17 +20,23 @@ class ProvenBy:
     def __init__(self, file: str, words: str = "") -> None:
         self.file, self.words = file, words
 
-    def command(self, *more: str) -> list[str]:
+    def _command(self) -> list[str]:
         chosen = ["-k", self.words] if self.words else []
-        return [sys.executable, "-m", "pytest", "-q", "-n0", self.file, *chosen, *more]
+        return [sys.executable, "-m", "pytest", "-q", "-n0", self.file, *chosen]
+
+    def tests(self) -> list[str]:
+        """The names of those tests."""
+        names = re.findall(r"^(?:async )?def (test_\w+)", (ROOT / self.file).read_text(encoding="utf-8"), re.MULTILINE)
+        words = self.words.split(" or ")
+        return [name for name in names if any(word in name for word in words)]
 
     async def __call__(self, place: Place, seed: int, *, long: bool) -> Finding:
-        code, said = await self.carried_out()
+        code, said = await self._carried_out()
         return Finding(fault=self.file, report=Report(acknowledged=0), missing=(said[-2000:],) if code else ())
 
-    async def carried_out(self, *more: str) -> tuple[int, str]:
+    async def _carried_out(self) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
-            *self.command(*more), cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            *self._command(), cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         said, _ = await process.communicate()
         return process.returncode or 0, said.decode(errors="replace")
