@@ -185,3 +185,22 @@ def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
     ]
     assert [run[1:] for run in runs] == [[]] * 7
     assert min(float(run[0]) for run in runs) <= 3.0
+
+
+WAITS = ROOT / "tests" / "support" / "until.py"
+
+
+def sleeps(path: Path) -> list[int]:
+    """The lines that sleep for some time and do not say why, on the same line or the one above."""
+    text = path.read_text(encoding="utf-8")
+    lines = ["", *text.splitlines()]
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    asleep = [call for call in calls if ast.unparse(call.func) in ("asyncio.sleep", "time.sleep", "sleep")]
+    timed = [call.lineno for call in asleep if [ast.unparse(given) for given in call.args] != ["0"]]
+    return [at for at in timed if "#" not in lines[at] and not lines[at - 1].lstrip().startswith("#")]
+
+
+def test_no_test_sleeps_without_a_reason() -> None:
+    """Waiting is `until(…)` or an event; where a duration is the very subject, a comment beside it says so."""
+    asleep = [f"{name(path)}:{at}" for path in sorted((ROOT / "tests").rglob("*.py")) for at in sleeps(path)]
+    assert [at for at in asleep if not at.startswith(name(WAITS))] == [], "use until(), or say beside it why it sleeps"

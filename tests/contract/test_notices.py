@@ -141,7 +141,7 @@ async def settled(bell: Bell) -> None:
     """Wait until nothing more has come for a moment."""
     while True:
         before = len(bell.notices)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # that nothing comes shows only in time
         if len(bell.notices) == before:
             return
 

@@ -24,7 +24,7 @@ def write(*words: object) -> None:
 
 async def told(word: str) -> None:
     while not (FOLDER / word).exists():
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # a file cannot be waited for otherwise
 
 
 async def race(times: int) -> None:
@@ -37,7 +37,7 @@ async def race(times: int) -> None:
             except FileExistsError:
                 write("clash", os.getpid(), lock.token)
             write("inside", os.getpid(), lock.token)
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)  # its work inside
             (FOLDER / "inside").unlink(missing_ok=True)
 
 

@@ -22,8 +22,8 @@ class Gang:
         async def unload(quay: str, n: int) -> int:
             write("begin", os.getpid(), quay, n)
             while (FOLDER / "hold").exists():
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.02)
+                await asyncio.sleep(0.01)  # a file cannot be waited for otherwise
+            await asyncio.sleep(0.02)  # the job's work
             write("end", os.getpid(), quay, n)
             return n
 

@@ -147,7 +147,7 @@ class CountsThenClaims(Jobs):
 
     async def claim(self, want: Want) -> Claimed:
         running = Counter(job.payload["key"] for job in await self.processing() if job.type == "limited")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # the mistake: others come in between
         full = any(n >= LIMIT for n in running.values())
         return await self.real.claim(replace(want, types=want.types - {"limited"}) if full else want)
 
@@ -338,7 +338,7 @@ class LooksThenFires:
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
         standing = {one.name: one.next_tick for one in await self._real.list()}
         due = [one for one in firings if standing.get(one.name, one.next_tick) <= one.expected]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the mistake: others come in between
         answers = dict(zip(firings, await self._real.fire(firings), strict=True))
         for one in due:
             if answers[one] is Fired.STALE and one.draft is not None:

@@ -132,7 +132,7 @@ async def _steady(trial: Trial) -> AsyncGenerator[None, None]:
             if lack > 0:
                 await asyncio.gather(*(trial.enqueue("work", seconds=0.01) for _ in range(lack)))
                 made += lack
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # there are enough for now
 
     filling = asyncio.create_task(refill())
     try:
@@ -145,7 +145,7 @@ async def _steady(trial: Trial) -> AsyncGenerator[None, None]:
 async def _counted(trial: Trial, seconds: float) -> float:
     """How many jobs a second the workers begin."""
     begun, since = len(trial.runs()), time.monotonic()
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(seconds)  # what is measured takes time
     return (len(trial.runs()) - begun) / (time.monotonic() - since)
 
 

@@ -109,7 +109,7 @@ async def _filled(place: Place, seed: int, disk: Path, server: Server | None, *,
         async with trial.producing(0.05, producers=2, pause=0.02):
             if not await until(lambda: bool(_refused(trial)), 3 if place.control else 30):
                 missing.append("no enqueue was refused while the disk was full: nothing was proved")
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(1.5)  # the subject: workers and producers beside a full disk
             free(disk)
             if server is not None:
                 await asyncio.to_thread(_start_again, server)

@@ -63,7 +63,7 @@ async def _held(trial: Trial) -> list[str]:
     await asyncio.sleep(trial.pace.heartbeat * 2)  # so that the lease is confirmed
     trial.strike("held row")
     async with HOLDERS[kind_of(trial.place)](trial.place, job):
-        await asyncio.sleep(lease * trial.random.uniform(1.8, 2.2))
+        await asyncio.sleep(lease * trial.random.uniform(1.8, 2.2))  # the subject: until after the lease
         kept = any(run.job == job for run in trial.in_flight(hand))
         # By now the held job was given up, and its end is waiting to be written.
         unwritten = await _unwritten(trial, ending)
@@ -156,7 +156,7 @@ async def lingering(ctx: Ctx, name: str, seconds: float) -> int:
         try:
             async with db.transaction():
                 await ctx.complete_in(db, ctx.token)
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(seconds)  # the job's work: a transaction that stays open
         finally:
             db.terminate()
         workload.witness().effect(ctx.id, ctx.token)
@@ -181,7 +181,7 @@ async def line(place: Place, seed: int, *, long: bool) -> Finding:
         await trial.ready(2)
         holder = await trial.enqueue("lingering", seconds=HELD)
         held = await trial.runner(holder)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # until its end is written and held, of which it gives no sign
         trial.strike("held line")
         ids = await _many(trial, waiting)
         late = [await _begun_after(trial) for _ in range(5 if long else 2)]

@@ -118,9 +118,9 @@ class Load:
 
     async def over(self, seconds: float) -> Speed:
         """Go on for so long, and say how quickly in the last half of it."""
-        await asyncio.sleep(seconds / 2)
+        await asyncio.sleep(seconds / 2)  # what is measured takes time
         since = time.monotonic()
-        await asyncio.sleep(seconds / 2)
+        await asyncio.sleep(seconds / 2)  # as above
         until = time.monotonic()
         begun = [line.at for line in self.trial.history.lines() if line.what is What.BEGUN]
         return Speed(
@@ -134,7 +134,7 @@ class Load:
                 # Of one kind: those with keys and limits would wait for each other, and not for a worker.
                 await asyncio.gather(*(self.trial.enqueue("work", seconds=JOB) for _ in range(AHEAD // 4)))
             else:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # there are enough for now
 
     def _waiting(self) -> int:
         lines = self.trial.history.lines()
@@ -157,7 +157,7 @@ class Load:
                 self.trial.history.effect(job.id, job.lease_token)
                 tell(What.ENDED, pid=pid, job=job.id, token=job.lease_token)
                 await jobs.apply([decide(job, Succeeded(str(job.lease_token)))])
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(EVERY)  # as often as it is measured
 
 
 @asynccontextmanager

@@ -117,11 +117,11 @@ async def losing(place: Place, seed: int, *, long: bool) -> Finding:
                 workers.enter_context(no_chance())
             for process in (server_process := psutil.Process(node.pid), *server_process.children(recursive=True)):
                 process.suspend()
-            await asyncio.sleep(CAUGHT)
+            await asyncio.sleep(CAUGHT)  # until every worker waits for an answer
             await asyncio.to_thread(server.kill)
             gone = time.monotonic()
             async with await asyncio.start_server(count, HOST, node.port):
-                await asyncio.sleep(GROWN + WATCHED * WINDOWS)
+                await asyncio.sleep(GROWN + WATCHED * WINDOWS)  # what is measured takes time
             await asyncio.to_thread(server.restart)
             for app in apps:
                 assert await until(partial(_answers, app), 20), "a worker's store did not come back"

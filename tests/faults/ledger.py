@@ -48,7 +48,7 @@ async def work(ctx: Ctx, seconds: float) -> None:
     """Take a while."""
     mark("begin", ctx)
     try:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # the job's work
     except asyncio.CancelledError:
         mark("stopped", ctx)
         raise
@@ -139,7 +139,7 @@ class Trial:
                     self.refused.append(f"{type(error).__name__}: {error}")
                 else:
                     self.acknowledged[handle.id] = time.monotonic()
-                await asyncio.sleep(pause)
+                await asyncio.sleep(pause)  # as often as a producer enqueues
 
         async with asyncio.TaskGroup() as running:
             for _ in range(producers):

@@ -82,7 +82,7 @@ async def _cut(trial: Trial, proxy: Proxy, far: Hand) -> list[str]:
     proxy.silence()
     # The job outlasts its lease by far: who keeps at it, does so beside the next one.
     others = await until(lambda: any(run.pid != far.pid for run in trial.runs()[job]), trial.pace.recovery + 3)
-    await asyncio.sleep(trial.random.uniform(0, trial.pace.lease))
+    await asyncio.sleep(trial.random.uniform(0, trial.pace.lease))  # it is healed at any point of a lease
     proxy.heal()
     at = heal(trial, "silence")
     async with trial.producing(0.05):

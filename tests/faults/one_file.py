@@ -39,7 +39,7 @@ async def crowded_file(place: Place, seed: int, *, long: bool) -> Finding:
                 for _ in range(kills):
                     await trial.kill(trial.random.choice(trial.alive))
                     trial.start(1)
-                    await asyncio.sleep(trial.random.uniform(0.05, 0.3))
+                    await asyncio.sleep(trial.random.uniform(0.05, 0.3))  # the others get on before the next dies
                     largest = max(largest, wal.stat().st_size)
             held = reader.execute("SELECT count(*) FROM windlass_jobs").fetchone() == seen
             reader.execute("COMMIT")

@@ -48,7 +48,7 @@ class OneServer(ABC):
     async def kill(self, down: float = DOWN) -> None:
         """`kill -9`, and started again on the same data and port after a while."""
         await asyncio.to_thread(self.node.kill)
-        await asyncio.sleep(down)
+        await asyncio.sleep(down)  # the fault itself
         await asyncio.to_thread(self.start)
 
     def start(self) -> None:
@@ -64,7 +64,7 @@ class OneServer(ABC):
         self._frozen = [leader, *leader.children(recursive=True)]
         for process in self._frozen[1:]:
             process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # the fault itself
         self.thaw()
 
     def thaw(self) -> None:
@@ -121,7 +121,8 @@ async def under_load(
         answered = await able()
         resumed = await trial.until_all_resumed(answered, within=40)
         acknowledged_then = len(trial.acknowledged)
-        await asyncio.sleep(2)
+        with contextlib.suppress(AssertionError):  # judged by `insist`
+            await until(lambda: len(trial.acknowledged) > acknowledged_then + 20, "producers to go on")
 
     found = await trial.judged(client, within=60)
     went_on = len(trial.acknowledged) - acknowledged_then

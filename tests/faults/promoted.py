@@ -78,7 +78,7 @@ async def at_once(_: Pair) -> None:
 async def held_behind(pair: Pair) -> None:
     """The follower hears nothing for a while, and its line is not closed."""
     pair.line.silence()
-    await asyncio.sleep(HELD)
+    await asyncio.sleep(HELD)  # what is acknowledged meanwhile is what it lacks
 
 
 async def all_received(pair: Pair) -> None:

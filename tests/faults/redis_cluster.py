@@ -68,7 +68,7 @@ class Cluster:
             moved += len(keys)
             if moved >= half and not held:
                 held = True
-                time.sleep(hold)
+                time.sleep(hold)  # the fault itself: a slot that lies on two nodes
         for node in (to, source, *[one for one in self.primaries() if one not in (to, source)]):
             ask(node, "CLUSTER", "SETSLOT", slot, "NODE", id_of(to))
         return moved

@@ -26,7 +26,7 @@ class Faults(OneServer):
         ends = time.monotonic() + 3
         while time.monotonic() < ends:
             ask(self.server, "SCRIPT", "FLUSH")
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # in which they are loaded again
 
     def end_leases(self) -> int:
         """The control: every lease is said to be over, long before it is; returns how many there were."""

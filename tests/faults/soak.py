@@ -116,7 +116,7 @@ class Chaos:
         return self._trial.random.choice([hand for hand in self._trial.alive if hand is not self._survivor])
 
     async def _wait(self, least: float, most: float) -> None:
-        await asyncio.sleep(self._trial.random.uniform(least, most))
+        await asyncio.sleep(self._trial.random.uniform(least, most))  # the time between two faults
 
     async def _kill(self) -> None:
         await self._trial.kill(self._victim())
@@ -177,7 +177,7 @@ class Watch:
         with suppress(psutil.NoSuchProcess):
             while True:
                 self._sample()
-                await asyncio.sleep(self._every)
+                await asyncio.sleep(self._every)  # the time between two samples
 
     def _sample(self) -> None:
         with self._process.oneshot():

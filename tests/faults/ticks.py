@@ -47,14 +47,14 @@ async def ticks(place: Place, seed: int, *, long: bool) -> Finding:
             # All of them look at once: they stand still while ticks come due, and go on together.
             for hand in (racing := trial.alive):
                 trial.freeze(hand)
-            await asyncio.sleep(1.2)
+            await asyncio.sleep(1.2)  # until ticks of a whole second are due
             for hand in racing:
                 trial.thaw(hand)
-            await asyncio.sleep(trial.random.uniform(0, 0.2))
+            await asyncio.sleep(trial.random.uniform(0, 0.2))  # the fault meets them at any point of their race
             frozen, killed = trial.random.sample(trial.alive, 2)
             trial.freeze(frozen)
             await trial.kill(killed)
-            await asyncio.sleep(trial.random.uniform(0.1, 0.8))
+            await asyncio.sleep(trial.random.uniform(0.1, 0.8))  # the fault itself
             trial.thaw(frozen)
             offsets |= await _workers(trial, 1)
         within = 5 if place.control else 60 if long else 20

@@ -46,6 +46,7 @@ async def majority_silent(place: Place, seed: int, *, long: bool) -> Finding:
             await until(lambda: len(trial.runs()) > pace.slots, 10)
             with _locked(server):
                 trial.strike(name)
+                # The subject: for longer than a lease.
                 await asyncio.sleep(30.0 if long else 1.5 if place.control else 4.0)
             return await _judged(name, trial, heal(trial, name))
 

@@ -70,6 +70,7 @@ class Race:
     async def _together(self) -> None:
         """Until the moment when the others begin, too; some of the time a little later."""
         now = asyncio.get_running_loop().time()
+        # The moment is the subject: all begin at the same tick of the clock.
         await asyncio.sleep(_STEP - now % _STEP + max(0.0, self.trial.random.uniform(-0.1, 0.1)))
 
     @asynccontextmanager
@@ -89,7 +90,7 @@ class Race:
         while True:
             page = await self.trial.desk.store.views.find(Filter(type="keyed"), 500)
             self.most = max(self.most, sum(not job.status.finished for job in page.jobs))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # as often as it can look beside them
 
     async def _plainly(self, app: Windlass, name: str) -> None:
         self.trial.history.tell(What.INVOKED, name=name, key=_KEY, expect="succeeded")
@@ -187,7 +188,7 @@ async def raced(place: Place, seed: int, *, long: bool) -> Finding:
                 async with race.held(apps[0]):
                     strike(trial, "race")
                     clients = [asyncio.create_task(race.run(apps[n % len(apps)], n, times)) for n in range(CLIENTS)]
-                    await asyncio.sleep(_STEP * 2)
+                    await asyncio.sleep(_STEP * 2)  # two rounds in which the key is held
                 proxy.lose_answers(_LOSS)
                 await asyncio.gather(*clients)
                 watching.cancel()

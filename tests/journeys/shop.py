@@ -23,7 +23,7 @@ async def hold(ctx: Ctx, name: str) -> int:
     """Begin, wait for this process to be let go, and say which process did it."""
     mark(f"begin {name} {os.getpid()} {ctx.token}")
     while not (MARKS / f"go-{os.getpid()}").exists() and not (MARKS / "go-all").exists():
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # a file cannot be waited for otherwise
     mark(f"end {name} {os.getpid()} {ctx.token}")
     return os.getpid()
 
@@ -34,7 +34,7 @@ async def stubborn(name: str) -> None:
     mark(f"begin {name} {os.getpid()} 0")
     while True:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.sleep(3600)  # for ever, to a test
         except asyncio.CancelledError:
             mark(f"refused {name} {os.getpid()} 0")
 

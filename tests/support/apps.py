@@ -59,7 +59,7 @@ class Crowd:
             self.now["all"] += 1
             for name in (queue, "all"):
                 self.most[name] = max(self.most[name], self.now[name])
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the job's work
             self.now[queue] -= 1
             self.now["all"] -= 1
             self.ended.update((queue, "all"))

@@ -67,7 +67,7 @@ def _been_here(ctx: Ctx) -> bool:
 def report(ctx: Ctx, marker: str) -> None:
     ctx.progress(3, of=7, note="half way")
     while not Path(marker).exists():
-        time.sleep(0.01)
+        time.sleep(0.01)  # a file cannot be waited for otherwise
 
 
 @jobs.job(process=True, retry=ONCE)
@@ -81,7 +81,7 @@ def obey(ctx: Ctx, marker: str) -> str:
     """Runs until asked to stop."""
     Path(marker).write_text(str(os.getpid()))
     while not ctx.cancelled:
-        time.sleep(0.01)
+        time.sleep(0.01)  # its work
     ctx.check()
     return "not reached"
 
@@ -91,7 +91,7 @@ def stubborn(marker: str) -> None:
     """Never ends by itself."""
     Path(marker).write_text(str(os.getpid()))
     while True:
-        time.sleep(0.05)
+        time.sleep(0.05)  # its work
 
 
 @jobs.job(process=True)
@@ -101,7 +101,7 @@ def parent(marker: str) -> None:
     Path(marker).with_suffix(".new").write_text(f"{os.getpid()} {child.pid}")
     Path(marker).with_suffix(".new").rename(marker)
     while True:
-        time.sleep(0.05)
+        time.sleep(0.05)  # its work
 
 
 @jobs.job(process=True)

@@ -9,7 +9,7 @@ from windlass import Windlass
 
 jobs = Windlass("sqlite://")
 if multiprocessing.parent_process() is not None:
-    time.sleep(2)
+    time.sleep(2)  # the subject: it takes long to import
 
 
 @jobs.job(process=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.apps import until_status, working
+from tests.support.until import until
 from windlass import Ctx, LeaseLost, Retry, Status, TransactionRefused, Windlass
 from windlass.core.history import Happened
 
@@ -107,9 +108,7 @@ async def test_a_worker_that_lost_its_lease_is_told_inside_the_transaction(app: 
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("UPDATE windlass_jobs SET lease_token = 7")
         go_on.set()
-        async with asyncio.timeout(5):
-            while not lost:
-                await asyncio.sleep(0.01)
+        await until(lambda: lost, "the lease to be lost")
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("UPDATE windlass_jobs SET lease_expires_at = 0")
         await until_status(handle, Status.SUCCEEDED)

@@ -65,7 +65,7 @@ async def test_a_blocked_loop_loses_no_lease(app: Windlass, heard: Heard) -> Non
 
 async def _work_beside(app: Windlass) -> None:
     async with working(app, queues=["elsewhere"], rescue=ms(50)):
-        await asyncio.sleep(3.2)
+        await asyncio.sleep(3.2)  # longer than the other blocks: it would rescue what it lost
 
 
 async def test_a_worker_that_cannot_reach_its_store_fences_itself_before_its_lease_ends(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ async def test_a_result_waits_for_a_store_that_blinks(tmp_path: Path) -> None:
             await begun.wait()
             with locked(tmp_path / "jobs.db"):
                 go.set()
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # the subject: a store that is away for a while
             assert await handle.result(10) == "done"
         assert (await handle.job()).attempts == 1
 
@@ -155,7 +155,7 @@ async def test_a_job_whose_claim_took_longer_than_its_lease_is_handed_back_unrun
             await begun.wait()
             with locked(tmp_path / "jobs.db"):
                 go.set()  # the slot is free, and the claim for it waits for the lock
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(1.5)  # the subject: longer than a lease
             await until_status(handle, Status.SUCCEEDED)
         told = [(entry.happened, entry.note) for entry in await handle.history()]
         attempts = (await handle.job()).attempts
@@ -269,7 +269,7 @@ async def test_with_a_blocked_loop_what_runs_beside_it_is_still_given_up_in_time
     def beside(ctx: Ctx) -> None:
         begun.wait(20)
         while not ctx.cancelled:
-            time.sleep(0.01)
+            time.sleep(0.01)  # the job's work
         stopped["thread"] = time.monotonic()
 
     @app.job

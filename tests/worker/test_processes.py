@@ -117,7 +117,7 @@ async def test_a_child_that_does_not_read_holds_up_nobody(app: Windlass) -> None
         nonlocal slowest
         while True:
             before = time.monotonic()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the subject: how late the loop comes back
             slowest = max(slowest, time.monotonic() - before)
 
     @app.job

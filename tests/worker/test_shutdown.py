@@ -185,7 +185,7 @@ async def test_a_worker_whose_start_is_cancelled_leaves_nothing_behind(app: Wind
 
     for pause in (0, 0.001, 0.01, 0.05):
         serving = asyncio.create_task(serve())
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause)  # the subject: a start that is cancelled at some point of it
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await serving
@@ -244,7 +244,7 @@ async def test_a_thread_that_stops_when_told_is_handed_back_once_it_has(app: Win
         try:
             while True:
                 ctx.check()
-                time.sleep(0.01)
+                time.sleep(0.01)  # its work
         finally:
             time.sleep(0.2)  # puts its things in order first
             ended.append(time.time())
@@ -268,7 +268,7 @@ async def test_a_driver_that_swallows_a_cancellation_does_not_keep_a_worker_from
 
     async def deaf_once(n: int) -> Promoted:
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(30)  # an answer that does not come
         except asyncio.CancelledError:
             if swallowed:
                 raise

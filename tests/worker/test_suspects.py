@@ -33,7 +33,7 @@ class Crowd:
             self.most = max(self.most, self.now)
             try:
                 await self.go.wait()
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0.005)  # the job's work
             finally:
                 self.now -= 1
 

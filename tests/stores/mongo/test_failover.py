@@ -13,6 +13,7 @@ from tests.faults.ledger import Trial
 from tests.faults.mongo_failover import ReplicaSet, found_in_control, written_with_w1
 from tests.support.processes import Node
 from tests.support.servers import start_mongo
+from tests.support.until import until
 from windlass import Windlass
 
 pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("mongo-failover")]
@@ -74,7 +75,7 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
         await trial.until_all_resumed(0, within=30)
 
         async with trial.producing(client, producers=4, pause=0.2, seconds=0.3):
-            await asyncio.sleep(1)
+            await until(lambda: len(trial.acknowledged) > WAITING * slots + 10, "producers to be at work")
             old = members.wait_for_primary()
             struck = time.monotonic()
             await asyncio.to_thread(fault, members, old)
@@ -85,9 +86,8 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
             able = time.monotonic()
             resumed = await trial.until_all_resumed(elected, within=40)
             acknowledged_then = len(trial.acknowledged)
-            await asyncio.sleep(1)
             members.thaw()  # a frozen one wakes and finds that it leads no more
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # the time in which it could still do harm
 
         found = await trial.judged(client, within=60)
         tell(
@@ -110,7 +110,7 @@ async def test_what_one_member_alone_has_seen_is_never_acknowledged(
         old = members.wait_for_primary()
         control = f"control_{time.time_ns()}"
         async with trial.producing(client, producers=4, pause=0.02, seconds=0):
-            await asyncio.sleep(0.3)
+            await until(lambda: len(trial.acknowledged) > 10, "producers to be at work")
             before = len(trial.acknowledged)
             others = members.others(old)
             for other in others:  # killed, not frozen: what was sent to a frozen one waits in its socket
@@ -120,7 +120,8 @@ async def test_what_one_member_alone_has_seen_is_never_acknowledged(
             for other in others:
                 await asyncio.to_thread(other.start)
             new = await asyncio.to_thread(members.wait_for_primary, other_than=old)
-            await asyncio.sleep(1)
+            acknowledged_then = len(trial.acknowledged)
+            await until(lambda: len(trial.acknowledged) > acknowledged_then, "producers to go on", within=30)
         kept = await asyncio.to_thread(found_in_control, new, control)
         found = await client.store.views.get(list(trial.acknowledged))
         lost = [job_id for job_id, job in zip(trial.acknowledged, found, strict=True) if job is None]

@@ -13,6 +13,7 @@ from tests.faults.ledger import Trial
 from tests.faults.one_server import WORKERS, under_load
 from tests.faults.postgres_faults import Faults
 from tests.support.servers import start_postgres
+from tests.support.until import until
 from windlass import Windlass
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("postgres-faults")]
@@ -51,7 +52,7 @@ def trial(faults: Faults, schema: str, tmp_path: Path) -> Iterator[Trial]:
 async def rob(faults: Faults) -> None:
     for turn in range(3):
         if turn:
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # in which connections are made anew
         assert await faults.rob() >= WORKERS
 
 
@@ -85,14 +86,14 @@ async def test_an_old_snapshot_held_open_harms_no_job(
                 if len(trial.acknowledged) - len(trial.runs()) < AHEAD:
                     await trial.fill(client, 1000, 0)
                 else:
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.05)  # there are enough for now
 
         async with asyncio.TaskGroup() as feeding:
             feeding.create_task(feed())
-            await asyncio.sleep(3)
+            await until(lambda: len(trial.runs()) >= AHEAD // 10, "the workers to be in full swing", within=60)
             async with faults.old_snapshot(schema):
                 begun = time.monotonic()
-                await asyncio.sleep(HELD)
+                await asyncio.sleep(HELD)  # the subject: jobs beside a snapshot that grows old
                 ends = time.monotonic()
                 waiting = len(trial.acknowledged) - len(trial.runs())
             over.set()
@@ -137,7 +138,7 @@ async def test_only_what_waited_for_the_disk_survives_a_crash(
         await trial.fill(client, 1, 0)  # so that the tables themselves are durable
     async with Windlass(url) as client:
         async with trial.producing(client, producers=4, pause=0.005, seconds=0):
-            await asyncio.sleep(1)
+            await until(lambda: len(trial.acknowledged) > 50, "enough jobs to be acknowledged", within=60)
             await faults.kill()
         found = await client.store.views.get(list(trial.acknowledged))
         lost = sum(job is None for job in found)

@@ -229,7 +229,7 @@ async def patiently(store: Store, name: str) -> list[Job]:
         try:
             return await store.jobs.claim(want(5, worker=name))
         except StoreUnavailable:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # as a worker pauses
 
 
 async def test_a_cancelled_call_leaves_no_broken_connection(store: PostgresStore, place: PostgresPlace) -> None:

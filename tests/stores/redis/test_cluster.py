@@ -166,8 +166,7 @@ async def test_workers_and_notices_find_the_replica_that_took_over(
             listener.notices.subscribe(lambda _: rings.append(1)),
             trial.producing(client, producers=4, pause=0.05, seconds=0.2),
         ):
-            await asyncio.sleep(1)
-            assert rings
+            await until(lambda: rings, "a wake-up")
             struck = time.monotonic()
             await asyncio.to_thread(first.kill)
             await until(lambda: cluster.owner() is not first, "the replica to take over", within=20)
@@ -176,7 +175,8 @@ async def test_workers_and_notices_find_the_replica_that_took_over(
             await until(lambda: listener.notices.healthy, "the notices to be healthy again")
             rings.clear()
             await until(lambda: rings, "a wake-up from the new node")
-            await asyncio.sleep(1)
+            acknowledged_then = len(trial.acknowledged)
+            await until(lambda: len(trial.acknowledged) > acknowledged_then + 20, "producers to go on")
         await listener.close()
         found = await trial.judged(client, within=60)
         tell(f"cluster failover after {able - struck:.2f} s: {found}, workers resumed {_told(resumed)} s later")

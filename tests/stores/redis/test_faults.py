@@ -168,7 +168,7 @@ class Pair:
     async def fail_over_behind(self) -> None:
         """The same with a replica that has heard nothing for a while."""
         self.line.hold()
-        await asyncio.sleep(HELD)
+        await asyncio.sleep(HELD)  # what is acknowledged meanwhile is what it lacks
         await self.fail_over()
 
     async def able(self) -> float:

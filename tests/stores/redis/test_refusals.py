@@ -93,7 +93,7 @@ async def test_a_replica_is_refused_in_time_until_it_is_promoted(server: Server)
         await put(store)
     assert time.monotonic() - began < 5
     waiting = asyncio.create_task(put(store))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # in which it is refused, and tries again
     tell(server, "REPLICAOF", "NO", "ONE")
     assert len(await waiting) == 1
     await store.close()
@@ -109,7 +109,7 @@ async def test_a_killed_redis_has_what_it_acknowledged_when_it_is_back(server: S
     running = await store.jobs.claim(want(20))
     server.kill()
     ending = asyncio.create_task(store.jobs.apply([decide(job, Succeeded("1")) for job in running]))
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # in which it finds nobody there, and tries again
     await asyncio.to_thread(server.restart)
     assert await ending == [Verdict.APPLIED] * 20
     assert await statuses(store, ids) == [Status.SUCCEEDED] * 20 + [Status.QUEUED] * 30
