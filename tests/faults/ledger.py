@@ -169,8 +169,12 @@ class Trial:
         else:
             self._latest[key].left, self._latest[key].how = at, what
 
+    async def all_there(self, client: Windlass) -> bool:
+        """Whether every worker that was started has said that it is there."""
+        return len(await client.store.workers.list()) == len(self.processes)
+
     async def until_begun(self, n: int) -> None:
-        await until(lambda: len(self.runs()) >= n, f"{n} runs to begin; the workers: {self.logs()}", within=25)
+        await until(lambda: len(self.runs()) >= n, f"{n} runs to begin; the workers: {self.logs()}", within=60)
 
     def resumed_after(self, moment: float) -> dict[int, float]:
         """For each worker, seconds from the moment until it first began a job."""

@@ -111,7 +111,7 @@ async def under_load(
     await trial.fill(client, WAITING, 0.3)
     for _ in range(WORKERS):
         trial.start_worker("--concurrency", "8")
-    await trial.until_all_resumed(0, within=30)
+    await trial.until_all_resumed(0, within=60)
 
     async with trial.producing(client, producers=4, pause=0.1, seconds=0.3):
         # Longer than a server may take to write down what it has acknowledged: what is lost of that is lost for good.

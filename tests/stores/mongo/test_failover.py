@@ -72,7 +72,7 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
         await trial.fill(client, WAITING * slots, 0.3)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", str(slots))
-        await trial.until_all_resumed(0, within=30)
+        await trial.until_all_resumed(0, within=60)
 
         async with trial.producing(client, producers=4, pause=0.2, seconds=0.3):
             await until(lambda: len(trial.acknowledged) > WAITING * slots + 10, "producers to be at work")

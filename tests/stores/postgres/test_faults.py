@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ async def test_an_old_snapshot_held_open_harms_no_job(
         await trial.fill(client, AHEAD, 0)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", "20")
-        await trial.until_all_resumed(0, within=30)
+        await trial.until_all_resumed(0, within=60)
         over = asyncio.Event()
 
         async def feed() -> None:
@@ -114,10 +115,11 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
 ) -> None:
     """The control: somebody beside windlass who does not ask for leases must be found out."""
     async with Windlass(trial.url) as client:
-        # Few jobs and many slots: whoever is free takes what was rescued, while the first still run.
-        await trial.fill(client, 20, 1.5)
+        # Few jobs and many slots: a worker that is there and free takes what was rescued, while the first still run.
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", "20")
+        await until(partial(trial.all_there, client), "every worker to be there", within=60)
+        await trial.fill(client, 20, 4)
         await trial.until_begun(20)
         taken = await faults.rescue_without_asking(schema)
         found = await trial.judged(client, within=60)

@@ -130,7 +130,7 @@ async def test_no_job_is_lost_when_the_keys_move_to_another_node_while_workers_r
         await trial.fill(client, 300, 0.2)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", "8")
-        await trial.until_all_resumed(0, within=30)
+        await trial.until_all_resumed(0, within=60)
         async with trial.producing(client, producers=4, pause=0.1, seconds=0.2):
             for _ in range(2):
                 source = cluster.owner()
@@ -157,7 +157,7 @@ async def test_workers_and_notices_find_the_replica_that_took_over(
         await trial.fill(client, 300, 0.2)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", "8")
-        await trial.until_all_resumed(0, within=30)
+        await trial.until_all_resumed(0, within=60)
         rings: list[int] = []
         # It does nothing but listen, so that no operation finds the new node for it.
         listener = client.store.sibling()
