@@ -210,7 +210,7 @@ async def _poison(trial: Trial, plan: Plan) -> bool:
 
 
 async def _block(trial: Trial, plan: Plan) -> None:
-    # One worker each for the blocked loop, the held lock, and whoever might take their jobs.
+    # One worker each for the blocked loop, for the held lock, and to take their jobs.
     await trial.ready(max(3, plan.workers))
     began = time.monotonic()
     while True:

@@ -198,7 +198,7 @@ def _work(given: Globals, wanted: Wanted) -> None:
 
 
 def _code(made: Worker, wanted: Wanted) -> int:
-    """How the process ends: so that whoever keeps it alive starts a fresh one, if one is needed."""
+    """The exit code, so that a supervisor starts a fresh process if one is needed."""
     return RECYCLED if made.recycled and (wanted.child is not None or made.gave_way_to_stuck) else OK
 
 

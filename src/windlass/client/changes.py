@@ -53,7 +53,7 @@ class Changes:
             while self._moved.is_set():
                 self._moved.clear()
                 await self._moves(None if self._waiting else KEPT)
-            self._keeper = None  # whoever comes from now on begins anew
+            self._keeper = None  # the next to wait begins anew
 
     async def _moves(self, within: float | None) -> None:
         try:

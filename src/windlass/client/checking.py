@@ -209,7 +209,7 @@ def connections(health: Mapping[str, Any], workers: int) -> Iterator[Check]:
         yield Check(
             Level.WARN,
             "connections",
-            f"{told}: others need some, too, and when none is left, whoever comes next is refused",
+            f"{told}: other clients need connections, too, and when none is left, new ones are refused",
             "raise max_connections, run fewer worker processes with a higher --concurrency, or put a pooler between",
         )
 

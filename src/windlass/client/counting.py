@@ -29,7 +29,7 @@ SHARE = 100
 """a count that took a second is not made again for so many seconds"""
 LONGEST = timedelta(hours=1)
 CHEAP = timedelta(milliseconds=20)
-"""a count that took no longer is made again for whoever wants it newer"""
+"""a count that took no longer is made again when a newer one is wanted"""
 BEARABLE = timedelta(seconds=1)
 """so long may a count take that is made for somebody who wants it anew"""
 LOCK = "windlass.figures"

@@ -19,7 +19,7 @@ async def find_failed(
 ) -> Page:
     """A page of the failed jobs with this fingerprint, among the next `MOST_LOOKED_AT` that match the filter.
 
-    It has no previous page: whoever goes back keeps the cursors of the pages seen.
+    It has no previous page: to go back, keep the cursors of the pages seen.
     """
     found: list[Job] = []
     for _ in range(MOST_LOOKED_AT // _PAGE):

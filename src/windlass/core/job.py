@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta  # read at run time by whoever sends jobs between processes
+from datetime import datetime, timedelta  # read at run time where jobs are sent between processes
 from typing import Any, NamedTuple
 
 from windlass.core.status import Status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta  # read at run time by whoever sends outcomes between processes
+from datetime import timedelta  # read at run time where outcomes are sent between processes
 from typing import TypeAlias
 
 from windlass.core.job import Error  # the same

@@ -59,7 +59,7 @@ def as_duration(value: float | timedelta, of: str) -> timedelta:
 
 
 def read_duration(value: object) -> timedelta | None:
-    """The same for whoever has bounds and words of its own; None is said of what is neither."""
+    """The same for callers with bounds and words of their own; None if it is neither a number nor a timedelta."""
     if isinstance(value, timedelta):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -45,7 +45,7 @@ class Duty:
         self._token: int | None = None
         self._on = asyncio.Event()
         self._soon = asyncio.Event()
-        # Alone until it hears of others: whoever is alone, and whoever stops when all is done, does everything itself.
+        # Alone until it hears of others: a worker that is alone, or stops when all is done, does every chore itself.
         self._on.set()
 
     async def on(self) -> None:

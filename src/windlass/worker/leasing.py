@@ -80,7 +80,7 @@ class Leasing:
         store = self._origin.sibling()
         try:
             await store.open()
-        except BaseException as error:  # noqa: BLE001  # told to whoever started us
+        except BaseException as error:  # noqa: BLE001  # raised again in the thread that started us
             self.in_loop(self._set_opened, error)
             return
         self.in_loop(self._set_opened, None)

@@ -63,5 +63,5 @@ class Proving:
 
     def _tell(self, running: Running, *, held: bool) -> None:
         word = self._waiting.pop(running)
-        if not word.done():  # whoever waited may have been stopped meanwhile
+        if not word.done():  # the waiting task may have been stopped meanwhile
             word.set_result(held)

@@ -57,7 +57,7 @@ class Running:
         """whether an extension has shown the store that this worker has the job in hand"""
         self.cancelled = False
         self.fenced = False
-        """given up by whoever keeps leases, who may not wait for a blocked loop to say so"""
+        """given up by the leasing thread, which may not wait for a blocked loop to say so"""
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""
         self.reason: StopReason | None = None
@@ -116,11 +116,11 @@ class Slots:
         self._asked_of: Counter[str] = Counter()
         self.freed = asyncio.Event()
         self.exhausted: frozenset[str] = frozenset()
-        """queues that may have more than there was room for: whoever claims is to look when one of their jobs ends"""
+        """queues that may have more jobs than there was room for: claiming looks again when one of their jobs ends"""
         self.look = asyncio.Event()
         """set when there is reason to claim"""
         self.running: dict[str, Running] = {}
-        """by job id, until its end is in the store: whoever keeps leases reads it from another thread"""
+        """by job id, until its end is in the store; the leasing thread reads it, too"""
         self.outlived: Counter[str] = Counter()
         """by queue: how many hold a slot though their job is settled, because their thread goes on"""
 

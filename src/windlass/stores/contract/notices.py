@@ -35,7 +35,7 @@ ENDS = LANES
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A hint. Which of many idle workers follow it is drawn by whoever gives it.
+    """A hint. Its sender draws which of many idle workers follow it.
 
     One that tells of a single job travels in one of a few lanes, and the end of a job in another, so that a store can
     spare those who would not follow it.
@@ -85,7 +85,7 @@ class Notices(Protocol):
     """Wake-ups: hints, lossy by nature. Polling is the floor under them."""
 
     async def publish(self, notice: Notice = ANYTHING) -> None:
-        """Tell whoever listens. What a store's own operations change they tell by themselves."""
+        """Tell every listener. The store's own operations tell of their changes by themselves."""
         ...
 
     def subscribe(self, wake: Callable[[Notice], None]) -> AbstractAsyncContextManager[None]:

@@ -45,7 +45,7 @@ class Walk(NamedTuple):
 
 
 ANY_WAY = Walk(True, None, False, False)
-"""over all there are, for whoever counts them"""
+"""over all pages, for callers that count them"""
 
 
 def walk_of(cursor: str | None, *, oldest_first: bool) -> Walk:

@@ -176,7 +176,7 @@ class Link:
         return self._collections[of]
 
     def news(self, notices: Sequence[Notice], *, known: bool = True) -> str:
-        """The next value of `wake`, the field by which a write wakes whoever listens, and says what about.
+        """The next value of `wake`, the field by which a write wakes the listeners, and says what about.
 
         One document of a batch carries it, so that a thousand changes are one piece of news. It names this store, whose
         own listeners are told by `tell`, unless nobody here knows when it will come true: in a caller's transaction.

@@ -71,7 +71,7 @@ class InsertMany:
         self.docs = docs
 
     def waking(self, wake: Callable[[Sequence[Notice]], str]) -> list[Doc]:
-        """These, of which the last tells whoever listens."""
+        """The same writes, the last of which wakes the listeners."""
         self.docs[-1]["wake"] = wake(news_of((doc["status"], doc["queue"]) for doc in self.docs))
         return self.docs
 

@@ -98,7 +98,7 @@ class MongoNotices(Room):
 
     @guarded
     async def publish(self, notice: Notice = ANYTHING) -> None:
-        """Tell whoever listens: on this store at once, on others by a write that has no other purpose."""
+        """Tell every listener: on this store at once, on others by a write that has no other purpose."""
         self.tell(notice)
         if not self.link.standalone:
             meta = self.link.collection("meta").with_options(write_concern=AT_ONCE)
@@ -107,7 +107,7 @@ class MongoNotices(Room):
     def tell(self, notice: Notice = ANYTHING) -> None:
         """Tell every listener, from any thread."""
         for listener in tuple(self._listeners):
-            with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
+            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
                 listener[0].call_soon_threadsafe(self._ring, listener, notice)
 
     def _ring(self, listener: Listener, notice: Notice) -> None:

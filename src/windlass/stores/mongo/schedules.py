@@ -1,6 +1,6 @@
 """Schedules in MongoDB: the tick's job is inserted under a unique index, then the schedule moves on.
 
-A process that dies in between leaves the schedule where it stood; whoever fires the tick next finds its job already
+A process that dies in between leaves the schedule where it stood; the next to fire the tick finds its job already
 made, and moves on. So no tick is lost and none makes two jobs, without a transaction.
 """
 

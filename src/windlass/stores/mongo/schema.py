@@ -60,7 +60,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     # Queued jobs that were called from the line of their rate.
     "called": (["called"], {"partialFilterExpression": {"called": {"$exists": True}}}),
     # Flows: what a job still waits for, and what of it ended without success. A live job keeps its place in the first
-    # while its status changes, so whoever looks there never misses it.
+    # while its status changes, so a look there never misses it.
     # One that has ended, before those that await it were looked at: who died in between left it here.
     "frees": (["frees", "next_id"], {"partialFilterExpression": {"frees": {"$exists": True}}}),
     "awaited": (["next_id"], {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": _LIVE}}}),

@@ -79,7 +79,7 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
 # What jobs are blocked by, and how many of a kind one promotion looks at. Endings free those behind them, so only few
 # ways become free otherwise; each looks where the last one stopped, so that none is passed over for ever. To ask about
 # a flow takes a look of its own: where more than a few wait, only once a second.
-# When a rate has room is written down by whoever puts jobs aside, so that their line is looked at in time. Where
+# The claim that puts jobs aside notes when their rate has room, so that their line is looked at in time. Where
 # somebody died before that, it is found in turn: where there are more lines than were looked at, the next are soon.
 _LINES = {Kind.FLOW: 50, Kind.LIMIT: 50, Kind.RATE: 100, Kind.UNIQUE: 50}
 _MOST_DUE = 1000

@@ -155,7 +155,7 @@ class Link:
         self.changed: Callable[..., None] = _nobody
         """given the notices of every change, after it"""
         self.look_again: Callable[[], None] = _nobody
-        """wakes whoever waits for jobs here, and nobody elsewhere"""
+        """wakes the listeners of this store, and no others"""
         self._pids: dict[Connection, int] = {}
         self._left: set[int] = set()
         """server processes whose connections were given up in the middle of something"""

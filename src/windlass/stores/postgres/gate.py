@@ -177,7 +177,7 @@ class _Queued(NamedTuple):
 
 
 def _locks(link: Link, line: str) -> list[str]:
-    """The locks that whoever lets somebody of this line run or wait must have."""
+    """The locks that must be held to let a job of this line run or wait."""
     by = BlockedBy.of(line)
     return line_locks(link, [line]) + (key_locks(link, [by.key]) if by.kind is Kind.UNIQUE else [])
 

@@ -26,7 +26,7 @@ class Leases:
     """Each from its claim until the store hears of its end.
 
     Of some ends it never does: a lease was lost, or a caller's transaction ended the job, which may have been rolled
-    back. So what is kept here may be over; but whoever still runs is here.
+    back. So a lease that is kept here may be over; but every job that still runs is here.
     """
 
     def __init__(self, most: int = _MOST) -> None:

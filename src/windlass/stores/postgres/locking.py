@@ -26,12 +26,12 @@ SELECT of, pg_try_advisory_xact_lock(hashtextextended(of, 0)) FROM unnest($1::te
 
 
 def key_locks(link: Link, keys: Iterable[str]) -> list[str]:
-    """The locks of unique keys: whoever gives one a holder has its lock."""
+    """The locks of unique keys: a transaction takes the lock of a key before it gives the key a holder."""
     return [f"{link.scope}:key:{key}" for key in keys]
 
 
 def line_locks(link: Link, lines: Iterable[str]) -> list[str]:
-    """The locks of lines: whoever lets somebody of a line run, wait or go on has its lock."""
+    """The locks of lines: a transaction takes the lock of a line before it lets a job of it run, wait or go on."""
     return [f"{link.scope}:line:{line}" for line in lines]
 
 

@@ -61,7 +61,7 @@ async def alone(link: Link, is_done: Callable[[], Awaitable[bool]]) -> AsyncGene
 
 
 async def _pause() -> None:
-    """Let whoever is migrating go on. Not all at the same moments: a whole fleet may be waiting."""
+    """Wait for the process that is migrating. Not all at the same moments: a whole fleet may be waiting."""
     await asyncio.sleep(_AGAIN * random.uniform(0.5, 1.5))
 
 
@@ -94,7 +94,7 @@ def by_hand(statements: Sequence[str]) -> list[str]:
 
 
 def _beside(statement: str) -> str:
-    """The same index, made beside whoever works."""
+    """The same index, made without blocking those who use the table."""
     return statement.replace(" INDEX windlass_", " INDEX CONCURRENTLY windlass_", 1)
 
 

@@ -97,7 +97,7 @@ class PostgresNotices(Room):
 
     @guarded
     async def publish(self, notice: Notice = ANYTHING) -> None:
-        """Tell whoever listens."""
+        """Tell every listener."""
         self.tell(notice)
 
     def tell(self, *notices: Notice) -> None:
@@ -113,7 +113,7 @@ class PostgresNotices(Room):
     def ring(self, notice: Notice = ANYTHING) -> None:
         """Tell every listener here."""
         for listener in tuple(self._listeners):
-            with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
+            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
                 listener[0].call_soon_threadsafe(self._wake, listener, notice)
 
     def _wake(self, listener: Listener, notice: Notice) -> None:
@@ -236,7 +236,7 @@ class PostgresNotices(Room):
 
 
 def _gathered(notices: Iterable[Notice]) -> list[Notice]:
-    """The same as one of each kind: of so many jobs that whoever is drawn matters no more."""
+    """The same as one notice of each kind: with so many jobs it no longer matters which workers are drawn."""
     counts: dict[About, int] = defaultdict(int)
     for notice in notices:
         counts[notice.about] += notice.n

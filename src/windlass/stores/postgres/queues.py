@@ -17,7 +17,7 @@ INSERT INTO windlass_queue_settings AS s (name, paused_at)
 SELECT DISTINCT name, date_trunc('milliseconds', statement_timestamp()) FROM unnest($1::text[]) AS name ORDER BY 1
 ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(s.paused_at, excluded.paused_at)
 """
-# With how many wait there, for whoever is to be woken.
+# With the number of jobs waiting there, for the workers that are to be woken.
 RESUME = """
 UPDATE windlass_queue_settings AS s SET paused_at = NULL WHERE s.name = ANY ($1::text[]) RETURNING s.name, (
     SELECT count(*) FROM (

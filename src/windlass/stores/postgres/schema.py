@@ -86,7 +86,7 @@ class PostgresSchema(Room):
         return await self.link.transaction(self._differences)
 
     def statements(self, installed: int = 0) -> str:
-        """The migrations as SQL. On tables that are in use each index is made by itself, beside whoever works."""
+        """The migrations as SQL. On tables in use each index is made by itself, without blocking."""
         if installed >= VERSION:
             return f"-- nothing is missing: the schema is at {installed}\n"
         if installed:

@@ -63,7 +63,7 @@ SELECT held.id, held.lease_token, held.cancel, extended.id IS NOT NULL
 FROM held LEFT JOIN extended ON extended.id = held.id
 """  # noqa: S608  # made of constants
 _BUSY = 1.0  # seconds to wait for rows that somebody else holds, but never more than this share of a lease:
-_PATIENCE = 1 / 10  # whoever asks has little time, and what was extended counts only once it is answered
+_PATIENCE = 1 / 10  # the worker has little time, and an extension counts only once it is answered
 _AGAIN = 0.02
 _WAIT = "200ms"  # that an end waits for a row or a line: others change one in much less
 

@@ -77,7 +77,7 @@ async def sweep(link: Link, ask: Ask, n: int, rounds: Rounds) -> list[str]:
     return await unblock(link, ask, {*lines, *await rounds.look(ask, n)})
 
 
-# Rows that somebody else is changing are passed over: whoever cancels one of a line comes here for that line next.
+# Rows that another transaction is changing are passed over: it comes here for the same line when it is done.
 # One of a rate stays known as called from its line, so that the claim lets it pass those who still stand there.
 UNBLOCK = f"""
 WITH {CLOCK}, room AS MATERIALIZED (

@@ -58,7 +58,7 @@ class RedisNotices(Room):
 
     @guarded
     async def publish(self, notice: Notice = ANYTHING) -> None:
-        """Tell whoever listens."""
+        """Tell every listener."""
         await self.link.command("PUBLISH", self._channel(notice.lane), notice.text())
 
     @asynccontextmanager
@@ -94,7 +94,7 @@ class RedisNotices(Room):
         for listener in tuple(self._listeners):
             # The loop that listens needs no word through a socket, which it would read only after another turn.
             soon = here.call_soon if listener[0] is here else listener[0].call_soon_threadsafe
-            with suppress(RuntimeError):  # its loop has closed; whoever leaves subscribe() removes it
+            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
                 soon(self._wake, listener, notice)
 
     def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]], notice: Notice) -> None:

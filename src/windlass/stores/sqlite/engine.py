@@ -121,7 +121,7 @@ class _Order:
 
 
 class Engine:
-    """One opened file. Safe to call from any event loop; opened and closed by whoever counts last."""
+    """One opened file. Safe to call from any event loop; its last user closes it."""
 
     def __init__(self, place: Place, clock: Callable[[], int] | None = None) -> None:
         self.place = place

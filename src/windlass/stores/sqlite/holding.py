@@ -1,4 +1,4 @@
-"""Hold a file: whoever wants to write it waits, as for any long transaction of somebody else. For trials of that."""
+"""Hold a file, for trials: every writer waits, as for any long transaction of another process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 
-_PATIENCE = 30.0  # seconds that whoever is to hold a file waits for it
+_PATIENCE = 30.0  # seconds that the holder of a file waits for it
 
 
 class Hold:

@@ -2,7 +2,7 @@
 
 The pragma costs microseconds and changes whenever another connection commits; what was told is then read from the news.
 A thread of its own asks every few milliseconds while somebody listens, so a blocked event loop or a long write does not
-delay it. Writer and watcher both say how far the news have come: whoever is first tells them, once.
+delay it. Writer and watcher both say how far the news have come: the first of them tells the news, once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SqliteNotices:
         return self._healthy
 
     async def publish(self, notice: Notice = ANYTHING) -> None:
-        """Write it down for whoever listens on this file; the draw is made anew there."""
+        """Write it down for the listeners on this file; the draw is made anew there."""
         await self._engine.write(_nothing, tell=lambda _result, _now: News.of(notice))
 
     def learn(self, told: Told) -> None:
@@ -64,7 +64,7 @@ class SqliteNotices:
                 try:
                     loop.call_soon_threadsafe(wake, notice)
                 except RuntimeError:
-                    break  # its loop has closed; it will be removed by whoever leaves subscribe()
+                    break  # its loop has closed; leaving subscribe() removes it
 
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
@@ -86,7 +86,7 @@ class SqliteNotices:
                 await self.close()
 
     def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
-        """Changes nothing: whoever watches the file is woken by every change of it."""
+        """Changes nothing: every listener on the file is woken by every change of it."""
 
     def _begin(self, told: Told) -> None:
         with self._lock:

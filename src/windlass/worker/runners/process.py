@@ -153,7 +153,7 @@ class _Turn:
     def begin(self) -> None:
         self.begun = True
         self.running.killer = self.child.kill
-        # From here on each extension is passed on by whoever makes it, which is not the loop's thread.
+        # From here on the leasing thread passes each extension on, not the thread of the loop.
         self.running.renewed = self._renewed
         self.child.send({"go": True, **self._until()})
 

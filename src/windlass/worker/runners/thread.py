@@ -93,7 +93,7 @@ class ThreadRunner:
                     raise RemoteFailure(Released("its lease was over before its thread could begin"))
                 result = context.run(call)
                 told = (answer.set_result, declaration.codec.encode_result(result))
-            except BaseException as error:  # noqa: BLE001  # carried to whoever awaits
+            except BaseException as error:  # noqa: BLE001  # carried to the awaiting task
                 told = (answer.set_exception, _carried(error))  # type: ignore[assignment]  # one of two calls
             _tell(loop, answer, ended, *told)
 
