@@ -102,7 +102,7 @@ async def test_no_job_is_lost_when_the_server_stands_still_or_forgets_its_script
 async def test_no_job_fails_unrun_when_the_server_stands_still_longer_than_anyone_waits(tmp_path: Path) -> None:
     """What a claim took that its worker gave up is the worker's all the same: one lost lease would fail the job."""
     with faults_of() as faults, trial_on(f"{faults.server.url}?timeout=1", tmp_path) as trial:
-        async with Windlass(trial.url) as client:
+        async with Windlass(faults.server.url) as client:  # the workers alone have so little patience
             for _ in range(2):
                 trial.start_worker("--lease", "10m", "--heartbeat", "5s", "--concurrency", "20")
             await until(partial(trial.all_there, client), "both workers to be there", within=60)
