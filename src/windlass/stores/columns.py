@@ -7,6 +7,7 @@ kind needs nothing here.
 from __future__ import annotations
 
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.draft import Draft
@@ -14,7 +15,7 @@ from windlass.core.fields import FIELDS, Kind, Origin
 from windlass.core.job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from windlass.core.draft import Options
 
@@ -45,12 +46,16 @@ class Columns:
         return {name: field.kind for field, name in self._kept if field.origin is origin}
 
 
-def reader(convert: Mapping[Kind, Convert]) -> Callable[[Iterable[Any]], Job]:
+def reader(
+    convert: Mapping[Kind, Convert], special: Mapping[str, Convert] = MappingProxyType({})
+) -> Callable[[Iterable[Any]], Job]:
     """A function from the values of a job's fields, and perhaps more behind them, to the job.
 
-    It runs for every job there is, so it touches only what is kept otherwise than a job has it.
+    It runs for every job there is, so it touches only what is kept otherwise than a job has it: of these kinds, and
+    the special fields of these names.
     """
-    converted = tuple((at, convert[field.kind]) for at, field in enumerate(FIELDS) if field.kind in convert)
+    by_name = {field.name: convert[field.kind] for field in FIELDS if field.kind in convert} | {**special}
+    converted = tuple((Job._fields.index(name), value_of) for name, value_of in by_name.items())
     # As `Job._make` does, but without counting the values, which takes a tenth of the time.
     make = cast("Callable[[type[Job], list[Any]], Job]", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]  # the stub does not say of what
 
@@ -69,8 +74,10 @@ def reader(convert: Mapping[Kind, Convert]) -> Callable[[Iterable[Any]], Job]:
 
 _DRAFTED = [field for field in FIELDS if field.origin is Origin.DRAFT]
 _ASKED = [field for field in FIELDS if field.origin is Origin.OPTIONS]
-of_draft: Callable[[Draft], tuple[Any, ...]] = itemgetter(*(Draft._fields.index(field.name) for field in _DRAFTED))
-"""What a new job has from its draft, in the order of `Columns.of(Origin.DRAFT)`."""
+of_draft: Callable[[Sequence[Any]], tuple[Any, ...]] = itemgetter(
+    *(Draft._fields.index(field.name) for field in _DRAFTED)
+)
+"""What a new job has from its draft, in the order of `Columns.of(Origin.DRAFT)`; or of the columns of many drafts."""
 
 
 def writer(convert: Mapping[Kind, Convert]) -> Callable[[Options], list[Any]]:

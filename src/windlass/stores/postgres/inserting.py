@@ -13,8 +13,10 @@ from windlass.core.admission import Holder, Known, judge
 from windlass.core.blocked import Kind
 from windlass.core.draft import Draft
 from windlass.core.errors import StoreUnavailable
+from windlass.core.fields import Origin
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.columns import of_draft
 from windlass.stores.contract import Created, Inserted, Replaced
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.joining import elsewhere, located
@@ -23,10 +25,14 @@ from windlass.stores.postgres.notices import channel_of, of_drafts
 from windlass.stores.postgres.records import (
     AT,
     CLOCK,
+    KEPT,
     STATUSES,
     TURNS,
+    TYPES,
     append,
+    as_kept,
     as_ms,
+    asked_of,
     epoch,
     floored,
     line_end,
@@ -43,17 +49,34 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 
+_OWN, _ASKED = KEPT.of(Origin.DRAFT), KEPT.of(Origin.OPTIONS)
+_FIRST_OWN = 8  # the number of the parameter from which on drafts have their own
+_ARRAYS = ", ".join(f"${n}::{TYPES[kind]}[]" for n, kind in enumerate(_OWN.values(), _FIRST_OWN))
+_MADE = {
+    **as_kept("d", Origin.DRAFT),
+    **as_kept("o", Origin.OPTIONS),
+    "unique_key": "d.unique_queued",
+    "fair_key": "CASE WHEN d.fair_key IS NULL AND gate.turns THEN '' ELSE d.fair_key END",
+    "blocked_by": f"CASE WHEN o.awaits IS NOT NULL THEN '{Kind.FLOW.prefix}' || d.id END",
+    "status": "o.status",
+    "run_at": """CASE WHEN d.turn IS NOT NULL AND o.status = 'queued'
+        THEN timestamptz 'epoch' + d.turn * interval '1 millisecond' ELSE o.run_at END""",
+    "created_at": "o.now",
+    "updated_at": "o.now",
+    "queued_at": "o.queued_at",
+    "history": "o.line",
+}
+"""The columns of a new job, of draft d and options o."""
+
 # What drafts have in common is sent once, as JSON; what each has for itself, as arrays. Nothing is written
 # into a queue with a largest depth, unless the caller has counted what waits there, nor on another installation.
 INSERT = f"""
 WITH {CLOCK}, asked AS MATERIALIZED (
     SELECT o.*, c.now, CASE WHEN o.delay_ms IS NOT NULL THEN c.now + o.delay_ms * interval '1 millisecond'
         ELSE coalesce(o.starts, c.now) END AS run_at
-    FROM clock AS c, json_to_recordset($10::text::json) AS o (
-        n int, queue text, priority int, max_attempts int, max_crashes int, timeout_ms bigint, delay_ms bigint,
-        starts timestamptz, schedule text, tick timestamptz, parent_id text, replay_of text, correlation_id text,
-        user_id text, entity_name text, entity_id text, tags text[], metadata text, trace text, queued text,
-        scheduled text, blocked text, awaits text, takes text, rate_n int, rate_ms bigint
+    FROM clock AS c, json_to_recordset($2::text::json) AS o (
+        n int, delay_ms bigint, starts timestamptz, queued text, scheduled text, blocked text,
+        {", ".join(f"{name} {TYPES[kind]}" for name, kind in _ASKED.items())}
     )
 ), options AS MATERIALIZED (
     SELECT asked.*,
@@ -62,44 +85,25 @@ WITH {CLOCK}, asked AS MATERIALIZED (
         || CASE WHEN awaits IS NOT NULL THEN blocked WHEN run_at > now THEN scheduled ELSE queued END AS line
     FROM asked
 ), gate AS MATERIALIZED (
-    SELECT NOT $11::boolean AND EXISTS (
+    SELECT NOT $3::boolean AND EXISTS (
         SELECT FROM windlass_queue_settings AS s JOIN options AS o ON s.name = o.queue WHERE s.max_depth IS NOT NULL
-    ) AS bounded, $12::text IS NULL OR EXISTS (
-        SELECT FROM windlass_meta WHERE key = 'identity' AND value = $12::text
+    ) AS bounded, $4::text IS NULL OR EXISTS (
+        SELECT FROM windlass_meta WHERE key = 'identity' AND value = $4::text
     ) AS here, {TURNS} AS turns
 ), opened AS (
     INSERT INTO windlass_queues (name)
     SELECT DISTINCT o.queue FROM options AS o, gate
     WHERE gate.here AND NOT gate.bounded AND NOT EXISTS (SELECT FROM windlass_queues AS q WHERE q.name = o.queue)
 ), made AS (
-    INSERT INTO windlass_jobs (
-        id, type, payload, unique_key, unique_queued, unique_running, idempotency_key, limit_key, limit_n,
-        queue, status, priority, run_at, max_attempts, max_crashes, timeout_ms, created_at, updated_at, queued_at,
-        schedule, tick, parent_id, replay_of, correlation_id, user_id, entity_name, entity_id, tags, metadata, trace,
-        history, rate_key, rate_n, rate_ms, fair_key, next_id, awaits, takes, blocked_by
-    )
-    SELECT d.id, d.type, d.payload::json, d.unique_queued, d.unique_queued, d.unique_running, d.idempotency_key,
-        d.limit_key, d.limit_n,
-        o.queue, o.status, o.priority, CASE WHEN d.turn IS NOT NULL AND o.status = 'queued'
-        THEN timestamptz 'epoch' + d.turn * interval '1 millisecond' ELSE o.run_at END,
-        o.max_attempts, o.max_crashes, o.timeout_ms, o.now, o.now, o.queued_at,
-        o.schedule, o.tick, o.parent_id, o.replay_of, o.correlation_id, o.user_id, o.entity_name, o.entity_id, o.tags,
-        o.metadata::json, o.trace, o.line, d.rate_key, o.rate_n, o.rate_ms,
-        CASE WHEN d.fair_key IS NULL AND gate.turns THEN '' ELSE d.fair_key END, d.next_id, o.awaits, o.takes,
-        CASE WHEN o.awaits IS NOT NULL THEN '{Kind.FLOW.prefix}' || d.id END
-    FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-        $14::text[], $15::text[], $16::text[], $17::bigint[]
-    ) AS d (
-        id, type, payload, unique_queued, unique_running, idempotency_key, limit_key, limit_n, n, rate_key, fair_key,
-        next_id, turn
-    )
+    INSERT INTO windlass_jobs ({", ".join(_MADE)})
+    SELECT {", ".join(_MADE.values())}
+    FROM unnest($1::int[], $6::bigint[], {_ARRAYS}) AS d (n, turn, {", ".join(_OWN)})
     JOIN options AS o ON o.n = d.n, gate
     WHERE gate.here AND NOT gate.bounded
     ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT gate.here, gate.bounded, (SELECT count(*) FROM made), (
-    SELECT string_agg(pg_notify($13::text, notice)::text, '') FROM unnest($18::text[]) AS notice
+    SELECT string_agg(pg_notify($5::text, notice)::text, '') FROM unnest($7::text[]) AS notice
     WHERE gate.here AND NOT gate.bounded
 )
 FROM gate
@@ -149,30 +153,23 @@ def _values(
 ) -> tuple[Any, ...]:
     # All at once: one by one, the fields of a thousand drafts take as long as a tenth of their insert.
     columns: list[Sequence[Any]] = [*zip(*drafts, strict=True)] or [()] * len(Draft._fields)
-    of = dict(zip(Draft._fields, columns, strict=True))
-    options: dict[int, Options] = {id(options): options for options in of["options"]}
+    each: Sequence[Options] = columns[_OPTIONS]
+    options = {id(shared): shared for shared in each}
     numbers = {key: n for n, key in enumerate(options)}
-    fair_keys = _column(of["fair_key"])
+    fair = any(columns[_FAIR_KEY])
     return (
-        list(of["id"]),
-        list(of["type"]),
-        list(of["payload_json"]),
-        _column(of["unique_queued"]),
-        _column(of["unique_running"]),
-        _column(of["idempotency_key"]),
-        _column(of["limit_key"]),
-        _column(of["limit"]),
-        [numbers[key] for key in map(id, of["options"])],
+        [numbers[key] for key in map(id, each)],
         json.dumps([_options(numbers[key], shared) for key, shared in options.items()], ensure_ascii=False),
         checked,
         identity,
         channel,
-        _column(of["rate_key"]),
-        fair_keys,
-        _column(of["next_id"]),
-        None if fair_keys is None else _column([turns.take(draft) for draft in drafts]),
+        _column([turns.take(draft) for draft in drafts]) if fair else None,
         None if channel is None else [notice.text() for notice in of_drafts(drafts)],
+        *map(_column, of_draft(columns)),
     )
+
+
+_OPTIONS, _FAIR_KEY = Draft._fields.index("options"), Draft._fields.index("fair_key")
 
 
 def _column(values: Sequence[Any]) -> list[Any] | None:
@@ -184,33 +181,14 @@ def _options(n: int, options: Options) -> dict[str, Any]:
     note = f"replay of {options.replay_of}" if options.replay_of else None
     told = {
         "n": n,
-        "queue": options.queue,
-        "priority": options.priority,
-        "max_attempts": options.max_attempts,
-        "max_crashes": options.max_crashes,
-        "timeout_ms": None if options.timeout is None else as_ms(options.timeout),
         "delay_ms": None if options.delay is None else as_ms(options.delay),
         "starts": None if options.run_at is None else floored(options.run_at).isoformat(),
-        "schedule": options.schedule,
-        "tick": None if options.tick is None else floored(options.tick).isoformat(),
-        "parent_id": options.parent_id,
-        "replay_of": options.replay_of,
-        "correlation_id": options.correlation_id,
-        "user_id": options.user_id,
-        "entity_name": options.entity_name,
-        "entity_id": options.entity_id,
-        "tags": list(options.tags) or None,
-        "metadata": options.metadata_json,
-        "trace": options.trace,
         "queued": line_end(Happened.ENQUEUED, Status.QUEUED, note=note),
         "scheduled": line_end(Happened.ENQUEUED, Status.SCHEDULED, note=note),
+        "blocked": None if options.awaits is None else line_end(Happened.ENQUEUED, Status.BLOCKED, note=note),
+        **dict(zip(_ASKED, asked_of(options), strict=True)),
     }
-    if options.awaits is not None:
-        blocked = line_end(Happened.ENQUEUED, Status.BLOCKED, note=note)
-        told |= {"blocked": blocked, "awaits": options.awaits, "takes": options.takes}
-    if options.rate is not None:
-        told |= {"rate_n": options.rate.n, "rate_ms": options.rate.per_ms}
-    return told
+    return {name: value for name, value in told.items() if value is not None}
 
 
 BOUNDED = "SELECT name, max_depth FROM windlass_queue_settings WHERE name = ANY ($1::text[]) AND max_depth IS NOT NULL"

@@ -5,33 +5,30 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from windlass.core.fields import Kind, Origin
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
-from windlass.core.job import Error, Job, Progress
+from windlass.core.job import Error, Progress
 from windlass.core.status import Status
+from windlass.stores.columns import Columns, reader, writer
 from windlass.stores.postgres.connection import FIRST_TOKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATUSES = {status.value: status for status in Status}
 
-NAMES = (
-    *("id", "type", "queue", "payload", "status", "priority", "run_at", "attempts", "max_attempts", "crashes"),
-    *("max_crashes", "timeout_ms", "created_at", "updated_at", "queued_at", "cancel_requested_at", "worker_id"),
-    *("lease_token", "lease_expires_at", "started_at", "result", "error", "progress", "finished_at", "duration_ms"),
-    *("wait_ms", "unique_key", "unique_queued", "unique_running", "idempotency_key", "limit_key", "limit_n"),
-    *("blocked_by", "schedule", "tick", "parent_id", "replay_of", "correlation_id", "user_id", "entity_name"),
-    *("entity_id", "tags", "metadata", "trace", "rate_key", "rate_n", "rate_ms", "fair_key", "next_id", "awaits"),
-    "takes",
-)
-COLUMNS = ", ".join(f"j.{name}" for name in NAMES)
+KEPT = Columns()
+COLUMNS = ", ".join(f"j.{name}" for name in KEPT.names)
 """Of a job called j, in the order `job_of` reads them."""
-_STATUS, _TIMEOUT, _ERROR, _PROGRESS, _TAGS, _FAIR = (
-    NAMES.index(name) for name in ("status", "timeout_ms", "error", "progress", "tags", "fair_key")
-)
+TYPES = {
+    Kind.TEXT: "text",
+    Kind.JSON: "text",
+    Kind.INTEGER: "bigint",
+    Kind.INSTANT: "timestamptz",
+    Kind.DURATION: "bigint",
+    Kind.TAGS: "text[]",
+}
+"""How values of new jobs are sent; `as_kept` makes of them what their columns hold."""
 
 CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', statement_timestamp()) AS now)"
 """The server's time, one for the whole statement; the first member of every WITH."""
@@ -123,32 +120,34 @@ def floored(value: datetime) -> datetime:
     return value.replace(microsecond=value.microsecond // 1000 * 1000)
 
 
-def job_of(row: Iterable[Any]) -> Job:
-    """The job of a row selected as COLUMNS; positions and not names, because this runs for every job there is."""
-    values = list(row)
-    values[_STATUS] = STATUSES[values[_STATUS]]
-    if values[_TIMEOUT] is not None:
-        values[_TIMEOUT] = duration(values[_TIMEOUT])
-    if values[_ERROR] is not None:
-        values[_ERROR] = Error(**json.loads(values[_ERROR]))
-    if values[_PROGRESS] is not None:
-        values[_PROGRESS] = Progress(**json.loads(values[_PROGRESS]))
-    values[_TAGS] = () if values[_TAGS] is None else tuple(values[_TAGS])
-    values[_FAIR] = values[_FAIR] or None
-    return Job._make(values)
+job_of = reader(
+    {
+        Kind.STATUS: STATUSES.__getitem__,
+        Kind.DURATION: duration,
+        Kind.ERROR: Error.of_text,
+        Kind.PROGRESS: Progress.of_text,
+        Kind.TAGS: tuple,
+    },
+    {"fair_key": lambda key: key or None},
+)
+"""The job of a row selected as COLUMNS."""
+
+asked_of = writer(
+    {
+        Kind.INSTANT: lambda instant: floored(instant).isoformat(),
+        Kind.DURATION: as_ms,
+        Kind.TAGS: lambda tags: list(tags) or None,
+    }
+)
+"""What new jobs have from their options, fit for JSON."""
 
 
-def error_json(error: Error | None) -> str | None:
-    """An error as its column holds it."""
-    if error is None:
-        return None
-    told = {"type": error.type, "message": error.message, "traceback": error.traceback}
-    return json.dumps(told, ensure_ascii=False)
-
-
-def progress_json(progress: Progress) -> str:
-    """A progress as its column holds it."""
-    return json.dumps({"done": progress.done, "of": progress.of, "note": progress.note}, ensure_ascii=False)
+def as_kept(table: str, origin: Origin) -> dict[str, str]:
+    """SQL for the columns of new jobs whose values have this origin and were sent as the rows of a table."""
+    return {
+        name: f"{table}.{name}::json" if kind is Kind.JSON else f"{table}.{name}"
+        for name, kind in KEPT.of(origin).items()
+    }
 
 
 def line_end(

@@ -26,10 +26,8 @@ from windlass.stores.postgres.records import (
     append,
     as_ms,
     between,
-    error_json,
     line_end,
     marked,
-    progress_json,
     token_end,
     whole,
 )
@@ -124,7 +122,7 @@ SELECT id, token, false FROM told WHERE EXISTS (SELECT FROM windlass_jobs AS j W
 
 async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     """Write progress, one verdict each; of several reports of one lease the last counts."""
-    newest = {(one.lease.id, one.lease.token): progress_json(one.progress) for one in reports}
+    newest = {(one.lease.id, one.lease.token): one.progress.text(ascii_only=False) for one in reports}
     asked = sorted(newest)
     rows = await link.fetch(
         PROGRESS, [id_ for id_, _ in asked], [token for _, token in asked], [newest[one] for one in asked]
@@ -370,7 +368,7 @@ def written(
         tokens,
         [one.to.value for one in told],
         [one.result_json for one in told],
-        [error_json(one.error) for one in told],
+        [one.error.text(ascii_only=False) if one.error else None for one in told],
         [None if one.delay is None else as_ms(one.delay) for one in told],
         [one.give_back for one in told],
         [one.crashed for one in told],
