@@ -20,13 +20,16 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from windlass.core.admission import Holder, Known, Waiting, judge, replacement, status_of_new
 from windlass.core.blocked import BlockedBy, Kind
+from windlass.core.draft import Draft
 from windlass.core.errors import StoreUnavailable
+from windlass.core.fields import Origin
 from windlass.core.history import Happened
 from windlass.core.status import Status
+from windlass.stores.columns import of_draft
 from windlass.stores.contract import Created, Duplicate, Inserted, Notice, Replaced
 from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
 from windlass.stores.mongo.notices import CHANGED, news_of
-from windlass.stores.mongo.records import STATUSES, as_ms, change, duration, line, present, whole
+from windlass.stores.mongo.records import KEPT, STATUSES, asked_of, change, duration, line, present, whole
 from windlass.stores.mongo.schema import LATER
 from windlass.stores.mongo.turns import Turns, due_at, taken, tell_apart
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection
     from datetime import datetime
 
-    from windlass.core.draft import Draft, Options
+    from windlass.core.draft import Options
     from windlass.stores.mongo.connection import Doc, Link
 
 _HOLDER = (
@@ -348,6 +351,11 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) 
     return Update(found, change(told, values), news_of([(to.value, holder["queue"])]))
 
 
+_OWN, _ASKED = KEPT.of(Origin.DRAFT), KEPT.of(Origin.OPTIONS)
+_FIRST_KEY = Draft._fields.index("options") + 1  # from here on a draft has its keys and what comes after it
+_NO_KEYS = (None,) * (len(Draft._fields) - _FIRST_KEY)
+
+
 def documents(
     drafts: Sequence[Draft], now: datetime, extra: Doc | None, turns: Turns, fair: Collection[str]
 ) -> list[Doc]:
@@ -362,28 +370,23 @@ def documents(
             if options.queue in fair:
                 alike["fair_key"] = ""  # of one that takes no part
         doc = {"_id": draft.id, "type": draft.type, "payload": draft.payload_json, **alike}
-        if draft.unique_queued is not None:
-            doc["unique_key"] = doc["unique_queued"] = draft.unique_queued
-        if draft.unique_running is not None:
-            doc["unique_running"] = draft.unique_running
-        if draft.idempotency_key is not None:
-            doc["idempotency_key"] = draft.idempotency_key
-            if draft.options.idempotency_window is not None:
-                doc["idempotent"] = draft.idempotency_key
-                doc["idempotent_until"] = now + whole(draft.options.idempotency_window)
-        if draft.limit_key is not None:
-            doc["limit_key"], doc["limit_n"] = draft.limit_key, draft.limit
-        if draft.rate_key is not None:
-            doc["rate_key"] = draft.rate_key
-        if draft.fair_key is not None:
-            doc["fair_key"] = draft.fair_key
+        if draft[_FIRST_KEY:] != _NO_KEYS:
+            doc |= _from_keys(draft, now)
             doc["run_at"] = turns.get(draft.id, doc["run_at"])
-        if draft.next_id is not None:
-            doc["next_id"] = draft.next_id
         if draft.options.awaits is not None:
             doc["blocked_by"] = BlockedBy(Kind.FLOW, draft.id).text
         made.append(doc)
     return made
+
+
+def _from_keys(draft: Draft, now: datetime) -> Doc:
+    doc = present(dict(zip(_OWN, of_draft(draft), strict=True)))
+    if draft.unique_queued is not None:
+        doc["unique_key"] = draft.unique_queued
+    if draft.idempotency_key is not None and draft.options.idempotency_window is not None:
+        doc["idempotent"] = draft.idempotency_key
+        doc["idempotent_until"] = now + whole(draft.options.idempotency_window)
+    return doc
 
 
 def _from_options(options: Options, now: datetime) -> Doc:
@@ -391,38 +394,15 @@ def _from_options(options: Options, now: datetime) -> Doc:
     status = status_of_new(options, later=run_at > now)
     note = f"replay of {options.replay_of}" if options.replay_of else None
     return {
-        "queue": options.queue,
         "status": status.value,
-        "priority": options.priority,
         "run_at": run_at,
         "attempts": 0,
-        "max_attempts": options.max_attempts,
         "crashes": 0,
-        "max_crashes": options.max_crashes,
         "created_at": now,
         "updated_at": now,
         "lease_token": 0,
         "moves": 1,
         "history": [line(now, Happened.ENQUEUED, status, note=note)],
-        **present(
-            {
-                "timeout_ms": None if options.timeout is None else as_ms(options.timeout),
-                "queued_at": None if status is Status.SCHEDULED else now,
-                "schedule": options.schedule,
-                "tick": options.tick,
-                "parent_id": options.parent_id,
-                "replay_of": options.replay_of,
-                "correlation_id": options.correlation_id,
-                "user_id": options.user_id,
-                "entity_name": options.entity_name,
-                "entity_id": options.entity_id,
-                "tags": list(options.tags) or None,
-                "metadata": options.metadata_json,
-                "trace": options.trace,
-                "rate_n": options.rate.n if options.rate else None,
-                "rate_ms": options.rate.per_ms if options.rate else None,
-                "awaits": options.awaits,
-                "takes": options.takes,
-            }
-        ),
+        **present({"queued_at": None if status is Status.SCHEDULED else now}),
+        **present(dict(zip(_ASKED, asked_of(options), strict=True))),
     }

@@ -12,14 +12,15 @@ counted as a crash, while it still is.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.fields import Kind
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
-from windlass.core.job import Error, Job, Progress
+from windlass.core.job import Error, Progress
 from windlass.core.status import Status
+from windlass.stores.columns import NAMES, Columns, reader, writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,21 +28,12 @@ if TYPE_CHECKING:
 
     from bson import ObjectId
 
+    from windlass.core.job import Job
     from windlass.stores.mongo.connection import Doc, Link
 
 STATUSES = {status.value: status for status in Status}
-_INSTANTS = (
-    "run_at",
-    "created_at",
-    "updated_at",
-    "queued_at",
-    "started_at",
-    "finished_at",
-    "lease_expires_at",
-    "cancel_requested_at",
-    "idempotent_until",
-    "tick",
-)
+KEPT = Columns({**NAMES, "id": "_id"})
+_INSTANTS = (*(name for name, kind in KEPT.kinds.items() if kind is Kind.INSTANT), "idempotent_until")
 NO_HISTORY = {"history": 0}
 """A job can have a long one, and only one view shows it."""
 
@@ -81,75 +73,33 @@ def in_utc(doc: Doc) -> Doc:
     return doc
 
 
+_job_of = reader(
+    {
+        Kind.STATUS: STATUSES.__getitem__,
+        Kind.DURATION: duration,
+        Kind.ERROR: Error.of_text,
+        Kind.PROGRESS: Progress.of_text,
+        Kind.TAGS: tuple,
+    },
+    {"fair_key": lambda key: key or None},
+)
+_RAN, _WAITED, _BLOCKED_BY = (KEPT.names.index(name) for name in ("duration_ms", "wait_ms", "blocked_by"))
+
+
 def job_of(doc: Doc) -> Job:
-    """The job of a document; positions and not names, because this runs for every job there is."""
-    get = doc.get
-    timeout, error, progress = get("timeout_ms"), get("error"), get("progress")
-    return Job(
-        doc["_id"],
-        doc["type"],
-        doc["queue"],
-        doc["payload"],
-        STATUSES[doc["status"]],
-        doc["priority"],
-        doc["run_at"],
-        doc["attempts"],
-        doc["max_attempts"],
-        doc["crashes"],
-        doc["max_crashes"],
-        None if timeout is None else duration(timeout),
-        doc["created_at"],
-        doc["updated_at"],
-        get("queued_at"),
-        get("cancel_requested_at"),
-        get("worker_id"),
-        doc["lease_token"],
-        get("lease_expires_at"),
-        get("started_at"),
-        get("result"),
-        None if error is None else Error(**json.loads(error)),
-        None if progress is None else Progress(**json.loads(progress)),
-        get("finished_at"),
-        ran(doc),
-        waited(doc),
-        get("unique_key"),
-        get("unique_queued"),
-        get("unique_running"),
-        get("idempotency_key"),
-        get("limit_key"),
-        get("limit_n"),
-        get("blocked_by", get("called")),
-        get("schedule"),
-        get("tick"),
-        get("parent_id"),
-        get("replay_of"),
-        get("correlation_id"),
-        get("user_id"),
-        get("entity_name"),
-        get("entity_id"),
-        tuple(get("tags", ())),
-        get("metadata"),
-        get("trace"),
-        get("rate_key"),
-        get("rate_n"),
-        get("rate_ms"),
-        get("fair_key") or None,
-        get("next_id"),
-        get("awaits"),
-        get("takes"),
-    )
+    """The job of a document."""
+    values = list(map(doc.get, KEPT.names))
+    if values[_WAITED] is None:
+        values[_WAITED] = waited(doc)
+    if values[_RAN] is None:
+        values[_RAN] = ran(doc)
+    if values[_BLOCKED_BY] is None:
+        values[_BLOCKED_BY] = doc.get("called")
+    return _job_of(values)
 
 
-def error_json(error: Error | None) -> str | None:
-    """An error as its field holds it."""
-    if error is None:
-        return None
-    return json.dumps({"type": error.type, "message": error.message, "traceback": error.traceback})
-
-
-def progress_json(progress: Progress) -> str:
-    """A progress as its field holds it."""
-    return json.dumps({"done": progress.done, "of": progress.of, "note": progress.note})
+asked_of = writer({Kind.DURATION: as_ms, Kind.TAGS: lambda tags: list(tags) or None})
+"""What the documents of new jobs have from their options; None is left out."""
 
 
 def line(

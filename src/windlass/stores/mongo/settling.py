@@ -29,12 +29,10 @@ from windlass.stores.mongo.records import (
     as_ms,
     as_pipeline,
     change,
-    error_json,
     in_ms,
     latest,
     line,
     marked,
-    progress_json,
     waited,
     whole,
 )
@@ -129,7 +127,7 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
             [
                 {
                     "$set": {
-                        "progress": {"$literal": progress_json(one.progress)},
+                        "progress": {"$literal": one.progress.text()},
                         "updated_at": {"$max": ["$$NOW", "$updated_at"]},
                         "wake": wake,
                     }
@@ -369,12 +367,13 @@ def _update(
 
 
 def _finish(pairs: list[Pair], now: datetime) -> tuple[Doc, Doc]:
+    error = pairs[0][0].error
     values: Doc = {
         "frees": True if "next_id" in pairs[0][1] else None,
         "finished_at": now,
         "unique_key": None,
         "duration_ms": None,
-        "error": error_json(pairs[0][0].error),
+        "error": error.text() if error else None,
         "result": pairs[0][0].result_json,
     }
     results = [one.result_json for one, _ in pairs]
@@ -393,9 +392,8 @@ def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
         values["queued_at"] = now if one.to is Status.QUEUED else None
     if one.delay is not None:
         values["run_at"] = now + whole(one.delay)
-    error = error_json(one.error)
-    if error is not None:
-        values["error"] = error
+    if one.error is not None:
+        values["error"] = one.error.text()
     waited_ms = {"$ifNull": ["$wait_ms", {"$subtract": ["$started_at", "$queued_at"]}]}
     return values, {"duration_ms": {"$subtract": [now, "$started_at"]}, "wait_ms": waited_ms}
 
