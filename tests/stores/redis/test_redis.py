@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -43,22 +42,10 @@ from windlass.stores.contract import (
     Verdict,
 )
 from windlass.stores.redis.notices import coalesced
-from windlass.stores.redis.records import FIELDS
 from windlass.stores.redis.records import LONG as LONG_PAYLOAD
 from windlass.stores.redis.store import RedisStore
 
 SCRIPTS = files("windlass.stores.redis") / "scripts"
-
-
-def test_the_scripts_know_the_fields_by_the_same_places() -> None:
-    text = (SCRIPTS / "records.lua").read_text(encoding="utf-8")
-    places: dict[str, int] = {}
-    for names, numbers in re.findall(r"^local ([A-Z_, ]+) = ([0-9, ]+)$", text, re.MULTILINE):
-        places |= dict(zip(names.split(", "), map(int, numbers.split(", ")), strict=True))
-    known = {name: place for name, place in places.items() if name.lower() in FIELDS}
-    assert len(known) > 35
-    assert known == {name: FIELDS.index(name.lower()) + 1 for name in known}
-    assert places["REST"] == FIELDS.index("apart") + 2
 
 
 async def test_a_script_that_the_server_forgot_is_sent_again(store: RedisStore) -> None:

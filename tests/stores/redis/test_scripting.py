@@ -27,6 +27,13 @@ def test_a_script_has_no_function_that_nothing_in_it_calls(name: str) -> None:
     assert [function for function in functions if words.count(function) < 2] == []
 
 
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_names_no_place_of_a_record_that_there_is_not(name: str) -> None:
+    text = re.sub(r"'(?:\\.|[^'\\])*'", "''", script(name)[0])
+    made = {word for names in re.findall(r"\blocal ([A-Z_, ]+) =", text) for word in names.split(", ")}
+    assert set(re.findall(r"(?<![.:\w])[A-Z][A-Z_]+\b", text)) - made <= {"ARGV", "KEYS"}
+
+
 def test_a_function_is_kept_if_one_that_is_kept_calls_it() -> None:
     text = trimmed(
         "local function inner()\n  return 1\nend\n\n"

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-import json
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.blocked import BlockedBy, Kind
+from windlass.core.draft import Draft
 from windlass.core.errors import StoreError, ValueRefused
+from windlass.core.fields import Origin
+from windlass.stores.columns import of_draft
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
-from windlass.stores.redis.records import FIELDS, LONG, NUL, PART, as_duration_ms, as_ms, packed, told
+from windlass.stores.redis.records import (
+    FIELDS,
+    KEPT,
+    LONG,
+    NUL,
+    PART,
+    PARTS,
+    REST,
+    as_duration_ms,
+    as_ms,
+    asked_of,
+    packed,
+    told,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import timedelta
 
-    from windlass.core.draft import Draft, Options
+    from windlass.core.draft import Options
     from windlass.stores.redis.connection import Link, Value
 
 _MOST = 10_000  # drafts in one script: others wait for as long as it runs, which is most of a second then
@@ -26,7 +42,7 @@ class Groups:
     def __init__(self) -> None:
         self.values: list[Value] = []
         self._known: dict[tuple[int, str], int] = {}
-        self._ends: dict[int, tuple[list[str], list[str]]] = {}
+        self._bodies: dict[int, list[str]] = {}
         self._kept: list[Options] = []  # so that no two live under one id()
 
     def __len__(self) -> int:
@@ -42,12 +58,12 @@ class Groups:
             self.values += _group(draft.type, options)
         return self._known[key]
 
-    def ends(self, options: Options) -> tuple[list[str], list[str]]:
-        """The parts of a record that come from the options alone."""
-        if id(options) not in self._ends:
+    def body(self, options: Options) -> list[str]:
+        """The fields of a record, as far as they follow from the options."""
+        if id(options) not in self._bodies:
             self._kept.append(options)
-            self._ends[id(options)] = _lineage(options), _tail(options)
-        return self._ends[id(options)]
+            self._bodies[id(options)] = _from_options(options)
+        return self._bodies[id(options)]
 
 
 async def insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
@@ -69,12 +85,17 @@ def _meets_nobody(drafts: Sequence[Draft]) -> bool:
     return alone and len({draft.id for draft in drafts}) == len(drafts)
 
 
+_besides = itemgetter(
+    *(at for at, name in enumerate(Draft._fields) if name not in ("id", "payload_json", "options"))
+)  # what a draft has beside these
+
+
 def _alike(drafts: Sequence[Draft]) -> list[Value]:
     """Drafts by what they share: of each only its id and payload are told."""
     groups: dict[object, list[Value]] = {}
     for draft in drafts:
         apart = len(draft.payload_json) > LONG
-        key = (id(draft.options), draft.type, apart, draft.unique_running, draft.limit_key, draft.limit, draft.rate_key)
+        key = (id(draft.options), apart, *_besides(draft))
         group = groups.get(key)
         if group is None:
             group = groups[key] = _shared(draft, apart=apart)
@@ -89,14 +110,12 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
 
 
 _COUNT = 13  # where a group of `_alike` has its number of drafts
-_PAYLOAD_AT = FIELDS.index("payload") - FIELDS.index("wait")  # scripts write what comes before the wait
 
 
 def _shared(draft: Draft, *, apart: bool) -> list[Value]:
-    fields = _body(draft, Groups(), "" if apart else "-").split(b"\0")
-    before, after = fields[:_PAYLOAD_AT], fields[_PAYLOAD_AT + 1 :]
-    ends = b"\0".join([*before, b""]), b"\0".join([b"", *after])
-    return [*_group(draft.type, draft.options), *ends, int(apart), 0]
+    body = _body(draft, Groups(), "" if apart else "-")
+    before, after = packed([*body[:_PAYLOAD], ""]), packed(["", *body[_PAYLOAD + 1 :]])
+    return [*_group(draft.type, draft.options), before, after, int(apart), 0]
 
 
 async def _insert(link: Link, drafts: Sequence[Draft]) -> list[Inserted]:
@@ -114,7 +133,7 @@ def draft_values(draft: Draft, groups: Groups) -> list[Value]:
     return [
         groups.of(draft),
         draft.id,
-        _body(draft, groups, "" if apart else draft.payload_json),
+        packed(_body(draft, groups, "" if apart else draft.payload_json)),
         apart,
         int(_listed(options) or draft.next_id is not None),
         draft.unique_queued or "",
@@ -122,66 +141,43 @@ def draft_values(draft: Draft, groups: Groups) -> list[Value]:
     ]
 
 
-def _body(draft: Draft, groups: Groups, payload: str) -> bytes:
-    options = draft.options
-    lineage, tail = groups.ends(options)
-    key = draft.unique_queued or ""
-    limit = "" if draft.limit is None else str(draft.limit)
-    shared = [
-        options.queue,
-        draft.type,
-        str(options.priority),
-        *_UNTOUCHED,
-        limit,
-        "" if options.awaits is None else BlockedBy(Kind.FLOW, draft.id).text,
-        options.schedule or "",
-        *_NOTHING_YET,
-        str(options.max_attempts),
-        str(options.max_crashes),
-        _ms(options.timeout),
-        _control(options),
-        "" if payload else "1",
-    ]
-    piece, keys = packed(shared), packed([key, key, draft.unique_running or "", draft.limit_key or "", _more(draft)])
-    rest = packed([*lineage, draft.idempotency_key or "", payload, *tail])
-    return b"\0".join((b"", b"", keys, str(len(piece)).encode(), piece, rest))  # neither wait nor result yet
+# A new record but for its instants and its history, which scripts write.
+_BODY = FIELDS[FIELDS.index("wait") : FIELDS.index("history")]
+_NEW = {**dict.fromkeys(_BODY, ""), "attempts": "0", "crashes": "0", "token": "0", "moves": "1"}
+_SIZE, _SHARED_END, _PAYLOAD, _APART, _BLOCKED_BY, _KEY, _MORE, _CONTROL = (
+    _BODY.index(name) for name in ("size", REST[0], "payload", "apart", "blocked_by", "key", "more", "control")
+)
+_PLACES = {**{name: at for at, name in enumerate(_BODY)}, **{name: None for part in PARTS.values() for name in part}}
+_OWN, _ASKED = ([_PLACES.get(name) for name in KEPT.of(origin)] for origin in (Origin.DRAFT, Origin.OPTIONS))
+_MORE_OF = itemgetter(*map(Draft._fields.index, PARTS["more"]))
+_CONTROL_OF = itemgetter(*map([*KEPT.of(Origin.OPTIONS)].index, PARTS["control"]))
 
 
-def _more(draft: Draft) -> str:
-    more = (draft.rate_key or "", draft.fair_key or "", draft.next_id or "")
-    return PART.join(more) if any(more) else ""
+def _from_options(options: Options) -> list[str]:
+    body, asked = list(_NEW.values()), asked_of(options)
+    for at, text in zip(_ASKED, asked, strict=True):
+        if text is not None and at is not None:
+            body[at] = text
+    body[_CONTROL] = _joined(_CONTROL_OF(asked))
+    return body
 
 
-def _control(options: Options) -> str:
-    rate = options.rate
-    control = (str(rate.n) if rate else "", str(rate.per_ms) if rate else "", options.awaits or "", options.takes or "")
-    return PART.join(control) if any(control) else ""
+def _joined(parts: Iterable[str | None]) -> str:
+    return PART.join([part or "" for part in parts]) if any(parts) else ""
 
 
-_UNTOUCHED = ("0", "0", "0", "", "", "", "", "", "")
-"""attempts, crashes, token, worker, expires_at, started_at, cancel_at, finished_at, duration"""
-_NOTHING_YET = ("", "", "1")
-"""progress, error, moves"""
-
-
-def _lineage(options: Options) -> list[str]:
-    return [
-        "" if options.tick is None else str(as_ms(options.tick)),
-        options.parent_id or "",
-        options.user_id or "",
-        options.entity_name or "",
-        options.entity_id or "",
-        options.correlation_id or "",
-    ]
-
-
-def _tail(options: Options) -> list[str]:
-    return [
-        options.replay_of or "",
-        json.dumps(options.tags) if options.tags else "",
-        options.metadata_json or "",
-        options.trace or "",
-    ]
+def _body(draft: Draft, groups: Groups, payload: str) -> list[str]:
+    body = groups.body(draft.options).copy()
+    for at, value in zip(_OWN, of_draft(draft), strict=True):
+        if value is not None and at is not None:
+            body[at] = str(value)
+    body[_KEY] = draft.unique_queued or ""
+    body[_MORE] = _joined(_MORE_OF(draft))
+    body[_PAYLOAD], body[_APART] = payload, "" if payload else "1"
+    if draft.options.awaits is not None:
+        body[_BLOCKED_BY] = BlockedBy(Kind.FLOW, draft.id).text
+    body[_SIZE] = str(len(NUL.join(body[_SIZE + 1 : _SHARED_END]).encode()))
+    return body
 
 
 def _group(type_: str, options: Options) -> list[Value]:

@@ -52,85 +52,73 @@ since 1970 UTC. A status or an event is one letter. A field without a value is e
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windlass.core.errors import ValueRefused
+from windlass.core.fields import Kind
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
+from windlass.stores.columns import Columns, make_job, writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 LAYOUT = "1"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUL = "\0"
 SEP = "\x1f"
 PART = "\x1e"
-_NO_CONTROL = ("",) * 4
-_NO_MORE = ("",) * 3
 LONG = 512
 """a payload of more characters than this lies apart"""
 
-FIELDS = (
-    "status",
-    "run_at",
-    "queued_at",
-    "updated_at",
-    "created_at",
-    "wait",
-    "result",
-    "key",
-    "key_queued",
-    "key_running",
-    "limit_key",
-    "more",
-    "size",
-    "queue",
-    "type",
-    "priority",
-    "attempts",
-    "crashes",
-    "token",
-    "worker",
-    "expires_at",
-    "started_at",
-    "cancel_at",
-    "finished_at",
-    "duration",
-    "limit",
-    "blocked_by",
-    "schedule",
-    "progress",
-    "error",
-    "moves",
-    "max_attempts",
-    "max_crashes",
-    "timeout",
-    "control",
-    "apart",
-    "tick",
-    "parent",
-    "user",
-    "entity",
-    "entity_id",
-    "correlation",
-    "idempotent",
-    "payload",
-    "replay_of",
-    "tags",
-    "metadata",
-    "trace",
-    "history",
+KEPT = Columns(
+    {
+        "cancel_requested_at": "cancel_at",
+        "correlation_id": "correlation",
+        "duration_ms": "duration",
+        "entity_name": "entity",
+        "idempotency_key": "idempotent",
+        "lease_expires_at": "expires_at",
+        "lease_token": "token",
+        "metadata_json": "metadata",
+        "parent_id": "parent",
+        "payload_json": "payload",
+        "result_json": "result",
+        "unique_key": "key",
+        "unique_queued": "key_queued",
+        "unique_running": "key_running",
+        "user_id": "user",
+        "wait_ms": "wait",
+        "worker_id": "worker",
+    }
 )
-"""The first twelve are a job's own; `more` is its rate key, its fair key and its next, if it has one of them, and
-`control` the number and window of its rate, what it awaits and what it takes. `size` tells how many bytes those up to
-`apart` take, which jobs share that were asked for alike and have come as far: that piece is taken apart once for all of
-them, here and in records.lua, which numbers the fields that scripts use from 1."""
-OWN = FIELDS.index("size")
-MOVES = FIELDS.index("moves")
+OWN = (
+    *("status", "run_at", "queued_at", "updated_at", "created_at", "wait", "result"),
+    *("key", "key_queued", "key_running", "limit_key", "more"),
+)
+"""What a job has for itself, even among jobs that were asked for alike."""
+SHARED = (
+    *("queue", "type", "priority", "attempts", "crashes", "token", "worker", "expires_at", "started_at", "cancel_at"),
+    *("finished_at", "duration", "limit", "blocked_by", "schedule", "progress", "error", "moves", "max_attempts"),
+    *("max_crashes", "timeout", "control", "apart"),
+)
+"""What jobs share that were asked for alike and have come as far: one piece, which is taken apart once for all of them,
+here and in records.lua. Before it stands its size in bytes."""
+REST = (
+    *("tick", "parent", "user", "entity", "entity_id", "correlation", "idempotent", "payload", "replay_of", "tags"),
+    *("metadata", "trace"),
+)
+"""What moves leave alone, in one piece with the history behind it."""
+FIELDS = (*OWN, "size", *SHARED, *REST, "history")
+"""The order of a record's fields; scripts know them by their numbers."""
+PARTS = {"more": ("rate_key", "fair_key", "next_id"), "control": ("rate_n", "rate_ms", "awaits", "takes")}
+"""Fields that are made of several, which few jobs have: empty if all of them are. A new field comes last in one of
+these, in `more` if each job has its own: records that were written without it are read as well."""
+MORE, SIZE, MOVES = (FIELDS.index(name) for name in ("more", "size", "moves"))
 HISTORY = FIELDS.index("history")
 
 CODES = {
@@ -208,124 +196,90 @@ def unpacked(value: bytes) -> list[str]:
     return value.decode().split(NUL)
 
 
-class Shared:
-    """What jobs of one kind have in common, as values."""
+_TEXT: dict[Kind, Convert] = {
+    Kind.INTEGER: int,
+    Kind.INSTANT: instant,
+    Kind.DURATION: duration,
+    Kind.ERROR: Error.of_text,
+    Kind.PROGRESS: Progress.of_text,
+    Kind.TAGS: lambda text: tuple(json.loads(text)),
+}
+_BYTES: dict[Kind, Convert] = {
+    Kind.STATUS: _STATUS.__getitem__,
+    Kind.INTEGER: int,
+    Kind.INSTANT: instant,
+}
+Convert: TypeAlias = Callable[[Any], Any]
+Shared: TypeAlias = list[Any]
+"""A job as far as all of its kind are alike: its own fields are still to be filled in."""
 
-    __slots__ = (
-        *("attempts", "blocked_by", "cancel_at", "crashes", "duration", "error", "expires_at", "finished_at", "limit"),
-        *("max_attempts", "max_crashes", "priority", "progress", "queue", "schedule", "started_at", "timeout"),
-        *("awaits", "rate_ms", "rate_n", "takes", "token", "type", "worker"),
-    )
 
-    def __init__(self, piece: bytes) -> None:
-        f = piece.decode().split(NUL)
-        self.queue = f[0]
-        self.type = f[1]
-        self.priority = int(f[2])
-        self.attempts = int(f[3])
-        self.crashes = int(f[4])
-        self.token = int(f[5])
-        self.worker = f[6] or None
-        self.expires_at = maybe_instant(f[7])
-        self.started_at = maybe_instant(f[8])
-        self.cancel_at = maybe_instant(f[9])
-        self.finished_at = maybe_instant(f[10])
-        self.duration = int(f[11]) if f[11] else None
-        self.limit = int(f[12]) if f[12] else None
-        self.blocked_by = f[13] or None
-        self.schedule = f[14] or None
-        self.progress = Progress(**json.loads(f[15])) if f[15] else None
-        self.error = Error(**json.loads(f[16])) if f[16] else None
-        self.max_attempts = int(f[18])
-        self.max_crashes = int(f[19])
-        self.timeout = duration(f[20]) if f[20] else None
-        rate_n, rate_ms, awaits, takes = f[21].split(PART) if f[21] else _NO_CONTROL
-        self.rate_n = int(rate_n) if rate_n else None
-        self.rate_ms = int(rate_ms) if rate_ms else None
-        self.awaits = awaits or None
-        self.takes = takes or None
+_AT = {name: at for at, name in enumerate(KEPT.names)}
+_ID, _PAYLOAD, _TAGS = _AT["id"], _AT["payload"], _AT["tags"]
+
+
+def _reading(names: Sequence[str], convert: Mapping[Kind, Convert]) -> tuple[tuple[int, Convert | None], ...]:
+    """Where a job has each of these fields, and how it is read."""
+    return tuple((_AT[name], convert.get(KEPT.kinds[name])) for name in names)
+
+
+_OWN, _REST = _reading(OWN[:-1], _BYTES), _reading(REST, _TEXT)
+_MORE, _CONTROL = _reading(PARTS["more"], _TEXT), _reading(PARTS["control"], _TEXT)
+_SHARED = [(place, *_reading([name], _TEXT)[0]) for place, name in enumerate(SHARED) if name in _AT]
+_CONTROL_AT = SHARED.index("control")
+
+# Without `strict`, here and below: it would take time for every job, and some texts have more fields or fewer.
+# ruff: noqa: B905
+
+
+def _shared(piece: bytes) -> Shared:
+    job: list[Any] = [None] * len(_AT)
+    job[_TAGS] = ()
+    texts = piece.decode().split(NUL)
+    for place, at, value_of in _SHARED:
+        if text := texts[place]:
+            job[at] = value_of(text) if value_of else text
+    if texts[_CONTROL_AT]:
+        for (at, value_of), part in zip(_CONTROL, texts[_CONTROL_AT].split(PART)):
+            if part:
+                job[at] = value_of(part) if value_of else part
+    return job
 
 
 def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "") -> Job:
     """The job of a record; `kinds` is what records read before it have shared, `apart` a payload that lies apart."""
-    own = record.split(b"\0", OWN + 1)
-    status, run_at, queued_at, updated_at, created_at, wait, result, key, queued, running, limit, more, size, pieces = (
-        own
-    )
-    end = int(size)
+    own = record.split(b"\0", SIZE + 1)
+    more, end, pieces = own[MORE], int(own[SIZE]), own[-1]
     piece = pieces[:end]
-    kind = kinds.get(piece)
-    if kind is None:
-        kind = kinds[piece] = Shared(piece)
-    tick, parent, user, entity, entity_id, correlation, idempotent, payload, replay_of, tags, metadata, trace, _ = (
-        pieces[end + 1 :].decode().split(NUL)
-    )
-    rate_key, fair_key, next_id = more.decode().split(PART) if more else _NO_MORE
-    return Job(
-        id_,
-        kind.type,
-        kind.queue,
-        apart or payload,
-        _STATUS[status],
-        kind.priority,
-        instant(run_at),
-        kind.attempts,
-        kind.max_attempts,
-        kind.crashes,
-        kind.max_crashes,
-        kind.timeout,
-        instant(created_at),
-        instant(updated_at),
-        instant(queued_at) if queued_at else None,
-        kind.cancel_at,
-        kind.worker,
-        kind.token,
-        kind.expires_at,
-        kind.started_at,
-        result.decode() if result else None,
-        kind.error,
-        kind.progress,
-        kind.finished_at,
-        kind.duration,
-        int(wait) if wait else None,
-        key.decode() if key else None,
-        queued.decode() if queued else None,
-        running.decode() if running else None,
-        idempotent or None,
-        limit.decode() if limit else None,
-        kind.limit,
-        kind.blocked_by,
-        kind.schedule,
-        instant(tick) if tick else None,
-        parent or None,
-        replay_of or None,
-        correlation or None,
-        user or None,
-        entity or None,
-        entity_id or None,
-        tuple(json.loads(tags)) if tags else (),
-        metadata or None,
-        trace or None,
-        rate_key or None,
-        kind.rate_n,
-        kind.rate_ms,
-        fair_key or None,
-        next_id or None,
-        kind.awaits,
-        kind.takes,
-    )
+    shared = kinds.get(piece)
+    if shared is None:
+        shared = kinds[piece] = _shared(piece)
+    job = shared.copy()
+    job[_ID] = id_
+    for (at, value_of), value in zip(_OWN, own):
+        if value:
+            job[at] = value_of(value) if value_of else value.decode()
+    for (at, value_of), text in zip(_REST, pieces[end + 1 :].decode().split(NUL)):
+        if text:
+            job[at] = value_of(text) if value_of else text
+    if apart or job[_PAYLOAD] is None:
+        job[_PAYLOAD] = apart
+    if more:
+        for (at, value_of), part in zip(_MORE, more.decode().split(PART)):
+            if part:
+                job[at] = value_of(part) if value_of else part
+    return make_job(Job, job)
 
 
-def error_json(error: Error | None) -> str:
-    """An error as its field holds it."""
-    if error is None:
-        return ""
-    return json.dumps({"type": error.type, "message": error.message, "traceback": error.traceback})
-
-
-def progress_json(progress: Progress) -> str:
-    """A progress as its field holds it."""
-    return json.dumps({"done": progress.done, "of": progress.of, "note": progress.note})
+asked_of = writer(
+    {
+        Kind.INTEGER: str,
+        Kind.INSTANT: lambda instant: str(as_ms(instant)),
+        Kind.DURATION: lambda duration: str(as_duration_ms(duration)),
+        Kind.TAGS: lambda tags: json.dumps(tags) if tags else None,
+    }
+)
+"""What the records of new jobs have from their options, as text."""
 
 
 def told(actor: str | None = None, note: str | None = None) -> str:

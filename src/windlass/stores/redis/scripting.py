@@ -2,7 +2,8 @@
 
 Lua makes every function and every local anew in each call of a script, and looks for each local that a function uses
 among all that others use: with all that the files share, most of a short call would be spent before its first line. So
-what nobody calls is left out, and numbers and texts that have a name only for the reader stand where the name stood.
+what nobody calls is left out, and numbers and texts that have a name only for the reader stand where the name stood:
+among them the places of a record's fields, which are numbered here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 
 from windlass.core.blocked import Kind
+from windlass.stores.redis.records import FIELDS, REST
 
 _PARTS = {
     "enqueue": ("inserting",),
@@ -36,6 +38,10 @@ _PARTS = {
 SHARED = frozenset({"records", "common"}.union(*_PARTS.values()))
 """files that are no script by themselves"""
 
+_NUMBERS = {**{name.upper(): n for n, name in enumerate(FIELDS, 1)}, "REST": FIELDS.index(REST[0]) + 1}
+PLACES = f"local {', '.join(_NUMBERS)} = {', '.join(map(str, _NUMBERS.values()))}"
+"""Lua for the places of a record's fields, from 1, and for where those begin that moves leave alone."""
+
 _BLOCKED_BY = re.compile(r"\bBY\.(\w+)")
 _LITERAL = r"(?:-?\d+|'[^']*')"
 _CONSTANTS = re.compile(rf"^local ([A-Z_]+(?:, [A-Z_]+)*) = ({_LITERAL}(?:, {_LITERAL})*)$", re.MULTILINE)
@@ -49,7 +55,7 @@ def script(name: str) -> tuple[str, str]:
     """The text of a script and its digest."""
     where = files("windlass.stores.redis") / "scripts"
     parts = ("records", "common", *_PARTS.get(name, ()), name)
-    whole = "\n".join((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)
+    whole = "\n".join([PLACES, *((where / f"{part}.lua").read_text(encoding="utf-8") for part in parts)])
     text = trimmed(_BLOCKED_BY.sub(lambda found: f"'{Kind(found[1]).prefix}'", whole))
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.transition import refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
-from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, error_json, packed, progress_json, told
+from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, packed, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     """Write progress, one verdict each."""
     values: list[Value] = []
     for one in reports:
-        values += [one.lease.id, one.lease.token, packed([progress_json(one.progress)])]
+        values += [one.lease.id, one.lease.token, packed([one.progress.text()])]
     return [_VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
 
 
@@ -107,7 +107,7 @@ def _common(one: Transition) -> tuple[str, ...]:
         "" if one.delay is None else str(as_duration_ms(one.delay)),
         "1" if one.give_back else "0",
         "1" if one.crashed else "0",
-        error_json(one.error),
+        one.error.text() if one.error else "",
         told(note=one.note),
         one.blocked_by or "",
     )

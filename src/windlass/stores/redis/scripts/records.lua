@@ -27,16 +27,10 @@ local digits = setmetatable({}, {__index = function(known, n)
 end})
 local NOW = digits[now]
 
--- The places of a record's fields; records.py has the same list. First stands what is a job's own even among jobs that were
--- asked for alike, then the size of what such jobs share, then that, and then REST, which moves leave in one piece and at
--- whose end the history grows.
-local STATUS, RUN_AT, QUEUED_AT, UPDATED_AT, CREATED_AT, WAIT, RESULT = 1, 2, 3, 4, 5, 6, 7
-local KEY, KEY_QUEUED, KEY_RUNNING, LIMIT_KEY, MORE, SIZE = 8, 9, 10, 11, 12, 13
-local QUEUE, TYPE, PRIORITY, ATTEMPTS, CRASHES, TOKEN, WORKER, EXPIRES_AT = 14, 15, 16, 17, 18, 19, 20, 21
-local STARTED_AT, CANCEL_AT, FINISHED_AT, DURATION, LIMIT, BLOCKED_BY, SCHEDULE, PROGRESS = 22, 23, 24, 25, 26, 27, 28, 29
-local ERROR, MOVES, CONTROL, APART, REST = 30, 31, 35, 36, 37
--- Only where a record is taken apart as a whole:
-local TICK, PARENT, USER, ENTITY, ENTITY_ID, CORRELATION, IDEMPOTENT, PAYLOAD = 37, 38, 39, 40, 41, 42, 43, 44
+-- STATUS, RUN_AT and so on are the places of a record's fields: scripting.py puts their numbers in, from the list in
+-- records.py. First stands what is a job's own even among jobs that were asked for alike, then the size of what such jobs
+-- share, then that, and then REST, which moves leave in one piece and at whose end the history grows.
+
 -- How the record was read or last written; false once the job has changed since.
 local TEXT = 0
 local OWN_PARTS = '^' .. string.rep('(%Z*)%z', SIZE) .. '()'
@@ -113,7 +107,7 @@ end
 
 -- Most jobs have neither a rate nor turns nor a next: MORE and CONTROL are empty then, and are taken apart only where not.
 local function more_of(job)
-  return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)$')
+  return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)')
 end
 
 local function next_of(job)
