@@ -224,3 +224,38 @@ def returns(value: str) -> str:
 def test_what_cannot_be_a_layer_is_refused_when_it_is_registered(given: Any) -> None:
     with pytest.raises(HandlerError, match="expected a function that yields once"):
         layer_of(given)
+
+
+class RaisesOn:
+    """Raises again what it was given, which most context managers leave to the statement."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            raise error
+
+
+class RaisesOnLater:
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize("layer", [RaisesOn, RaisesOnLater])
+async def test_a_layer_that_raises_the_same_again_is_not_blamed_for_it(layer: Callable[[str], Any]) -> None:
+    with pytest.raises(ValueError, match="no good") as raised:
+        await through([layer], fails)
+    assert not hasattr(raised.value, "__notes__")

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from windlass.core.events import Event, Hub, JobEnqueued, JobsPromoted, StoreRecovered
+from tests.core.making import a_job
+from windlass.core.events import Event, Hub, JobEnded, JobEnqueued, JobsPromoted, StoreRecovered
+from windlass.core.history import Happened
+from windlass.core.status import Status
+from windlass.core.transition import Transition
 
 AN_EVENT = JobsPromoted(3)
 
@@ -83,6 +87,12 @@ def test_a_listener_may_come_and_go_while_an_event_is_told() -> None:
     assert heard == ["once"]
     hub.tell(AN_EVENT)
     assert heard == ["once", "later"]
+
+
+@pytest.mark.parametrize(("to", "finished"), [(Status.FAILED, True), (Status.RETRYING, False)])
+def test_the_end_of_an_attempt_says_whether_it_was_that_of_the_job(to: Status, finished: bool) -> None:
+    transition = Transition(id="1", token=1, to=to, happened=Happened(to.value))
+    assert JobEnded(a_job(), transition, 0.1).finished is finished
 
 
 def test_events_are_values() -> None:

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from tests.core.making import declared
+from windlass.core.around import layer_of
+from windlass.core.context import Ctx
 from windlass.core.errors import HandlerExists, HandlerNotFound
 from windlass.core.registry import Registry
 
@@ -70,3 +75,23 @@ def test_where_it_was_said_so_the_second_of_a_name_replaces_the_first() -> None:
     registry.add(declared(work, name="mail.send"))
     registry.add(other)
     assert list(registry) == [other]
+
+
+def layer(_: Ctx) -> Iterator[None]:
+    yield
+
+
+def test_layers_of_the_application_are_outside_those_of_a_handler() -> None:
+    registry, first, second, own = Registry(), layer_of(layer), layer_of(layer), layer_of(layer)
+    plain = declared(work, name="plain")
+    surrounded = replace(declared(work, name="surrounded"), around_run=(own,), around_enqueue=(own,))
+    registry.add(plain)
+    registry.add(surrounded)
+    assert (registry.around_run(plain), registry.around_enqueue("plain")) == ((), ())
+    for one in (first, second):
+        registry.lay_around_run(one)
+        registry.lay_around_enqueue(one)
+    assert registry.around_run(plain) == (first, second)
+    assert registry.around_run(surrounded) == (first, second, own)
+    assert registry.around_enqueue("surrounded") == (first, second, own)
+    assert registry.around_enqueue("plain") == registry.around_enqueue("elsewhere") == (first, second)
