@@ -32,7 +32,7 @@ async def test_one_that_moved_meanwhile_is_told_from_those_that_were_written(pla
     ids = await put(store, *[draft(delay=HOUR) for _ in range(4)])
     decided = await moves(store, Action.CANCEL, ids)
     await cancel(store, ids[1])
-    assert await operating._write(store.link, decided) == {ids[0], ids[2], ids[3]}
+    assert await operating.write(store.link, decided) == {ids[0], ids[2], ids[3]}
     assert {await status(store, one) for one in ids} == {Status.CANCELLED}
     assert await told(store, ids[1]) == [Happened.ENQUEUED, Happened.CANCELLED], "once, by who came first"
     await store.close()
@@ -45,7 +45,7 @@ async def test_a_key_that_was_taken_meanwhile_keeps_none_of_the_others_from_bein
         await cancel(store, one)
     decided = await moves(store, Action.RETRY, keyed)
     [holder] = await put(store, draft(unique="k", delay=HOUR))
-    assert await operating._write(store.link, decided) == set(keyed[1:])
+    assert await operating.write(store.link, decided) == set(keyed[1:])
     assert await status(store, keyed[0]) is Status.CANCELLED
     assert await status(store, holder) is Status.SCHEDULED
     await store.close()
@@ -56,6 +56,6 @@ async def test_one_that_moved_meanwhile_is_not_deleted(place: Place) -> None:
     ids = await put(store, *[draft(delay=HOUR) for _ in range(3)])
     decided = await moves(store, Action.DELETE, ids)
     await cancel(store, ids[0])
-    assert await operating._write(store.link, decided) == set(ids[1:])
+    assert await operating.write(store.link, decided) == set(ids[1:])
     assert await status(store, ids[0]) is Status.CANCELLED
     await store.close()

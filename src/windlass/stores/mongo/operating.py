@@ -80,7 +80,7 @@ async def _together(link: Link, orders: Sequence[Order]) -> dict[int, Answer]:
             moves[number] = move
             taken |= {move.key} - {None}
     if moves:
-        written = await _write(link, list(moves.values()))
+        written = await write(link, list(moves.values()))
         answers |= {number: move.answer for number, move in moves.items() if move.id in written}
         done = [docs[move.id] for move in moves.values() if move.id in written and move.answer.verdict is Operated.DONE]
         await _let_go_on(link, done)
@@ -91,7 +91,7 @@ def _alone(move: Move, doc: Doc) -> bool:
     return move.kind is DeleteOne and "next_id" in doc
 
 
-async def _write(link: Link, moves: Sequence[Move]) -> set[str]:
+async def write(link: Link, moves: Sequence[Move]) -> set[str]:
     """Write all of these in one step; which of them are written."""
     notices = _notices(moves)
     operations = [move.operation() for move in moves[:-1]] + [moves[-1].operation(link.news(notices))]
