@@ -172,6 +172,7 @@ print(took / ground, ",".join(sorted(heavy & set(sys.modules))))
 """
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.xdist_group("typing")  # alone: it measures time
 def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
     """As a ratio to what it stands on (asyncio and pydantic) in the same process: seconds would measure the machine.
