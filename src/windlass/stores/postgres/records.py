@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 from windlass.core.fields import Kind, Origin
-from windlass.core.history import HISTORY_LIMIT, Entry, Happened
+from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.job import Error, Progress
 from windlass.core.status import Status
+from windlass.stores import lines
 from windlass.stores.columns import Columns, reader, writer
 from windlass.stores.postgres.connection import FIRST_TOKEN
 
@@ -150,37 +149,10 @@ def as_kept(table: str, origin: Origin) -> dict[str, str]:
     }
 
 
-def line_end(
-    happened: Happened, status: Status, actor: str | None = None, token: int | None = None, note: str | None = None
-) -> str:
-    """The rest of a history line after its number and instant."""
-    told: dict[str, Any] = {}
-    if actor is not None:
-        told["by"] = actor
-    if token is not None:
-        told["token"] = token
-    if note is not None:
-        told["note"] = note
-    more = "," + json.dumps(told, ensure_ascii=False)[1:-1] if told else ""
-    return f',"what":"{happened.value}","status":"{status.value}"{more}}}'
+line_end = partial(lines.line_end, ascii_only=False)
+"""The rest of a history line after its number and instant."""
 
 
 def token_end(happened: Happened, status: Status, actor: str | None = None, note: str | None = None) -> str:
     """The same for a line whose token the statement itself puts behind it, with a closing brace."""
     return f'{line_end(happened, status, actor, note=note)[:-1]},"token":'
-
-
-def entries_of(history: str) -> list[Entry]:
-    """A job's history, oldest first."""
-    return [
-        Entry(
-            number=line["n"],
-            at=EPOCH + timedelta(milliseconds=line["at"]),
-            happened=Happened(line["what"]),
-            status=Status(line["status"]),
-            actor=line.get("by"),
-            token=line.get("token"),
-            note=line.get("note"),
-        )
-        for line in json.loads(f"[{','.join(history.split(chr(10)))}]")
-    ]

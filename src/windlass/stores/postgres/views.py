@@ -8,8 +8,9 @@ from windlass.core.errors import SettingsError
 from windlass.core.status import Status
 from windlass.stores.contract import COUNT_CAP, MOST_COUNTED, Count, Figures, Filter, Minute, Page, Stats, StatusCount
 from windlass.stores.contract.paging import ANY_WAY, cut, nearest, page_of, walk_of
+from windlass.stores.lines import entries_of
 from windlass.stores.postgres.connection import Room, guarded
-from windlass.stores.postgres.records import COLUMNS, STATUSES, entries_of, job_of
+from windlass.stores.postgres.records import COLUMNS, STATUSES, job_of
 from windlass.stores.postgres.searching import Searched
 
 if TYPE_CHECKING:

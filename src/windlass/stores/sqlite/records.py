@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
 
 from windlass.core.fields import Kind
-from windlass.core.history import HISTORY_LIMIT, Entry, Happened
+from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.job import Error, Progress
 from windlass.core.status import Status
+from windlass.stores import lines
 from windlass.stores.columns import Columns, reader, writer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,37 +77,10 @@ asked_of = writer(
 """What the rows of new jobs have from their options."""
 
 
-def line_end(
-    happened: Happened, status: Status, actor: str | None = None, token: int | None = None, note: str | None = None
-) -> str:
-    """The rest of a history line after its number and instant, for APPEND's last parameter."""
-    told: dict[str, Any] = {}
-    if actor is not None:
-        told["by"] = actor
-    if token is not None:
-        told["token"] = token
-    if note is not None:
-        told["note"] = note
-    more = "," + json.dumps(told)[1:-1] if told else ""
-    return f',"what":"{happened.value}","status":"{status.value}"{more}}}'
+line_end = lines.line_end
+"""The rest of a history line after its number and instant, for APPEND's last parameter."""
 
 
 def first_line(now: int, status: Status, note: str | None = None) -> str:
     """The line a job is born with."""
     return f'{{"n":1,"at":{now}{line_end(Happened.ENQUEUED, status, note=note)}'
-
-
-def entries_of(history: str) -> list[Entry]:
-    """A job's history, oldest first."""
-    return [
-        Entry(
-            number=line["n"],
-            at=instant(line["at"]),
-            happened=Happened(line["what"]),
-            status=Status(line["status"]),
-            actor=line.get("by"),
-            token=line.get("token"),
-            note=line.get("note"),
-        )
-        for line in json.loads(f"[{','.join(history.split(chr(10)))}]")
-    ]

@@ -20,7 +20,8 @@ from windlass.stores.contract import (
     StatusCount,
 )
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, nearest, page_of, walk_of
-from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, entries_of, instant, job_of
+from windlass.stores.lines import entries_of
+from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, instant, job_of
 from windlass.stores.sqlite.searching import Part, parts_of
 
 if TYPE_CHECKING:
