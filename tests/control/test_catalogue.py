@@ -52,15 +52,14 @@ def facts(job: Job) -> dict[str, Any]:
     return {name: getattr(job, name) for name in names}
 
 
-async def drained(app: Windlass) -> None:
-    """A worker starts, says what it handles, and ends."""
-    async with app.worker(queues=["nothing"]):
-        pass
+async def announced(app: Windlass) -> None:
+    """What a worker of this application says as it starts."""
+    await app.store.types.put([one.described(app.client.version) for one in app.registry])
 
 
 async def test_a_job_enqueued_by_name_is_as_its_handler_declares(app: Windlass, another: Windlass) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     here = await app.enqueue("send", {"to": "ann"}, delay=60)
     there = await another.enqueue("send", {"to": "bob"}, delay=60)
     first, second = await here.job(), await there.job()
@@ -75,7 +74,7 @@ async def test_a_job_enqueued_by_name_is_as_its_handler_declares(app: Windlass, 
 
 async def test_what_is_asked_for_wins_over_what_is_declared(app: Windlass, another: Windlass) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     handle = await another.enqueue("send", {"to": "bob"}, queue="slow", unique="mine:{to}", max_attempts=9)
     job = await handle.job()
     assert (job.queue, job.max_attempts, job.max_crashes) == ("slow", 9, 2)
@@ -84,7 +83,7 @@ async def test_what_is_asked_for_wins_over_what_is_declared(app: Windlass, anoth
 
 async def test_a_duplicate_and_the_same_content_are_known_across_processes(app: Windlass, another: Windlass) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     first = await app.enqueue("send", {"to": "ann"})
     assert (await another.enqueue("send", {"to": "ann"})).id == first.id
     counted = await app.enqueue("count", {"n": 1})
@@ -99,7 +98,7 @@ async def test_a_payload_that_does_not_fit_is_refused_as_with_the_handler_at_han
     app: Windlass, another: Windlass, payload: Any
 ) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     with pytest.raises(PayloadInvalid) as here:
         await app.enqueue("send", payload)
     with pytest.raises(PayloadInvalid) as there:
@@ -110,7 +109,7 @@ async def test_a_payload_that_does_not_fit_is_refused_as_with_the_handler_at_han
 
 async def test_code_without_a_loop_enqueues_by_name_alike(app: Windlass, another: Windlass) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
 
     def script() -> Job:
         with pytest.raises(PayloadInvalid):
@@ -123,7 +122,7 @@ async def test_code_without_a_loop_enqueues_by_name_alike(app: Windlass, another
 
 async def test_a_schedule_by_name_makes_jobs_as_declared(app: Windlass, another: Windlass) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     with pytest.raises(PayloadInvalid):
         await another.schedules.put("nightly", "send", cron("0 3 * * *"), {"to": 5})
     await another.schedules.put("nightly", "send", cron("0 3 * * *"), {"to": "ann"})
@@ -140,7 +139,7 @@ async def test_a_type_that_nobody_has_told_of_is_taken_as_it_is(another: Windlas
 
 async def test_many_enqueues_are_one_read(app: Windlass, place: Place) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     calls = Calls()
     async with Windlass(store=calls.on(place.store())) as another:
         await asyncio.gather(*[another.enqueue("send", {"to": f"p{n}"}) for n in range(50)])
@@ -153,7 +152,7 @@ async def test_another_version_is_used_as_soon_as_it_is_told(
     app: Windlass, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle_all(app)
-    await drained(app)
+    await announced(app)
     calls = Calls()
     another = Windlass(store=calls.on(place.store()))
 
@@ -186,7 +185,7 @@ async def test_another_version_is_used_as_soon_as_it_is_told(
         monkeypatch.setattr(catalogue, "FRESH", 600.0)
         monkeypatch.setattr(catalogue, "FRESH_WHILE_TOLD", 600.0)
         await until(reads_again, "the type to be read once more")
-        await drained(newer)
+        await announced(newer)
         await until(renewed, "the newer version to be enqueued by")
     assert [one.declared.version for one in await app.store.types.get("count")] == ["2", None]
     newer.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.control.test_catalogue import drained
+from tests.control.test_catalogue import announced
 from windlass import Windlass
 
 pytestmark = pytest.mark.timeout(60)
@@ -19,7 +19,7 @@ async def test_new_code_is_told_what_it_could_not_read_and_what_differs(app: Win
     async def total(parts: list[str]) -> int:
         return len(parts)
 
-    await drained(app)
+    await announced(app)
     jobs = [await send.enqueue(name) for name in "abc"]
     await send.using(delay=60).enqueue("later")
     done = await send.enqueue("cancelled")
