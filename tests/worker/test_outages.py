@@ -19,7 +19,7 @@ from windlass.core.errors import SchemaMismatch, StoreUnavailable, ValueRefused
 from windlass.core.events import ResultRefused, WorkerWarned
 from windlass.core.transition import Transition
 from windlass.stores.contract import Extended, Jobs, Store, Verdict
-from windlass.worker import settling
+from windlass.worker import leasing, settling
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -248,7 +248,7 @@ async def test_a_worker_whose_leases_cannot_be_extended_still_shows_that_it_live
     async with working(troubled, lease=6.0, heartbeat=0.2):
         await stay.enqueue()
         await begun.wait()
-        [first] = await troubled.store.workers.list()
+        [first] = await until(troubled.store.workers.list, "the worker to be seen")
 
         async def seen_again() -> bool:
             [now] = await troubled.store.workers.list()
@@ -258,3 +258,61 @@ async def test_a_worker_whose_leases_cannot_be_extended_still_shows_that_it_live
 
         # Not by the extension being given up, which takes a third of a lease.
         await until(seen_again, "the worker to be seen again and again", within=6)
+
+
+class Wedged:
+    """A store whose driver never answers those who keep leases, and swallows the first cancellation of a call."""
+
+    def __init__(self, store: Store, made: list[Wedged], *, wedged: bool) -> None:
+        self._store, self._made, self._wedged = store, made, wedged
+        self.beats = 0
+        self.closed = False
+        self.workers = self
+
+    def sibling(self) -> Wedged:
+        self._made.append(Wedged(self._store.sibling(), self._made, wedged=not self._made))
+        return self._made[-1]
+
+    async def beat(self, worker: Any) -> Any:
+        if self._wedged:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await asyncio.Event().wait()
+        self.beats += 1
+        return await self._store.workers.beat(worker)
+
+    async def close(self) -> None:
+        self.closed = True
+        await self._store.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def forget(self, ids: Any) -> None:
+        await self._store.workers.forget(ids)
+
+
+async def test_a_driver_that_never_answers_is_given_up_for_another(tmp_path: Path) -> None:
+    made: list[Wedged] = []
+    plain = app_at(tmp_path / "jobs.db")
+    app = Windlass(store=cast("Store", Wedged(plain.store, made, wedged=False)))
+    async with app, working(app, lease=0.3, heartbeat=0.05):
+        await until(lambda: len(made) > 1 and made[1].beats, "another driver to show that the worker lives", 20)
+        await until(lambda: made[0].closed, "the first driver to be closed")
+    assert made[1].closed
+    app.close()
+
+
+async def test_a_worker_stops_although_a_driver_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leasing, "_LATE", 1_000)  # nothing is given up before the stop
+    made: list[Wedged] = []
+    plain = app_at(tmp_path / "jobs.db")
+    app = Windlass(store=cast("Store", Wedged(plain.store, made, wedged=False)))
+    began = time.monotonic()
+    async with app:
+        async with working(app, lease=0.3, heartbeat=0.05):
+            await until(lambda: bool(made), "the worker to work")
+        assert time.monotonic() - began < 15
+    assert made[0].closed
+    app.close()

@@ -272,7 +272,7 @@ class WorkerWarned:
     name: ClassVar[str] = "worker.warned"
     worker_id: str
     about: str
-    """`exclude`, `queues`, `stuck` or `results`"""
+    """`exclude`, `queues`, `stuck`, `results` or `leasing`"""
     text: str
 
 

@@ -9,16 +9,16 @@ import random
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from windlass.core.errors import StoreError
-from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled
+from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled, WorkerWarned
 from windlass.stores.contract import SILENT, Lease
+from windlass.worker.ending import done_within, end_all
 from windlass.worker.outage import Outage
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from windlass.stores.contract import Peer, Store, WorkerInfo
     from windlass.worker.config import WorkerConfig
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _BLOCKED = 1.0  # seconds the loop may stand still before that is told
 _TICK = 0.25
+_LATE = 4  # calls that the store has not answered in time: with more its driver is given up
+_FAREWELL = 5.0  # seconds for a call that nothing hangs on
 _CONFIRM = 1.0  # seconds a job runs before its lease is extended for the first time: short ones cost no extension
 _PRESENT = SILENT.total_seconds() / 4.5  # seconds between two beats at most, so that three may be lost
 _GIVEN_UP = ("fence", "shutdown")
@@ -53,6 +55,8 @@ class Leasing:
         self._opened: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
         self._answered = time.monotonic()
+        self._late: set[asyncio.Task[bool]] = set()
+        self._replacing: asyncio.Task[None] | None = None
         self.lag = 0.0
 
     async def start(self) -> None:
@@ -70,7 +74,10 @@ class Leasing:
             with suppress(RuntimeError):  # it has ended already
                 self._own_loop.call_soon_threadsafe(self._hastened.set)
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            await asyncio.to_thread(self._thread.join, _FAREWELL * 6)
+            if self._thread.is_alive():
+                text = "the thread that keeps leases does not end, its store's driver never answers: it is left behind"
+                self._hub.tell(WorkerWarned(self._config.worker_id, "leasing", text))
 
     def _serve(self) -> None:
         asyncio.run(self._run())
@@ -84,26 +91,29 @@ class Leasing:
             self.in_loop(self._set_opened, error)
             return
         self.in_loop(self._set_opened, None)
+        self._store = store
         try:
-            await self._keep(store)
+            await self._keep()
         finally:
-            with suppress(StoreError):
-                await store.workers.forget([self._config.worker_id])
-            await store.close()
+            if self._replacing is not None:
+                await asyncio.wait([self._replacing], timeout=2 * _FAREWELL)
+            await end_all(self._late, _FAREWELL)
+            await done_within(_FAREWELL, self._store.workers.forget([self._config.worker_id]))
+            await done_within(_FAREWELL, self._store.close())
 
     def _set_opened(self, error: BaseException | None) -> None:
         if self._opened is not None and not self._opened.done():
             self._opened.set_exception(error) if error else self._opened.set_result(None)
 
-    async def _keep(self, store: Store) -> None:
+    async def _keep(self) -> None:
         # Apart, because a store that neither answers nor refuses must not keep the fence from closing; nor is a worker
         # dead while somebody's hold on a job, or whatever it is, keeps a lease from being extended.
         async with asyncio.TaskGroup() as together:
-            together.create_task(self._extend(store), name="windlass-extend")
-            together.create_task(self._show(store), name="windlass-show")
+            together.create_task(self._extend(), name="windlass-extend")
+            together.create_task(self._show(), name="windlass-show")
             together.create_task(self._watch(), name="windlass-watch")
 
-    async def _show(self, store: Store) -> None:
+    async def _show(self) -> None:
         # However long leases are, the others must not take this worker for dead.
         pause = min(self._config.heartbeat.total_seconds(), _PRESENT)
         steady = Steady(self._hub, "show that this worker lives")
@@ -112,11 +122,11 @@ class Leasing:
             now = time.monotonic()
             if now >= due:
                 due = now + pause * random.uniform(0.9, 1.0)
-                if not await self._within_lease(self._beat(store, steady)):
+                if not await self._within_lease(self._beat(self._store, steady)):
                     due = now
             await self._pause()
 
-    async def _extend(self, store: Store) -> None:
+    async def _extend(self) -> None:
         pause = self._config.heartbeat.total_seconds()
         steady = Steady(self._hub, "extend leases")
         due = 0.0
@@ -124,22 +134,55 @@ class Leasing:
             now = time.monotonic()
             if now >= due:
                 due = now + pause * random.uniform(0.9, 1.0)
-                if not await self._within_lease(self._extend_all(store, steady)):
+                if not await self._within_lease(self._extend_all(self._store, steady)):
                     due = now  # try again at once: a lease has only so many heartbeats
             elif now >= self._confirm_at:
                 self._confirm_at = now + _CONFIRM
-                await self._within_lease(self._confirm(store, steady, now - _CONFIRM))
+                await self._within_lease(self._confirm(self._store, steady, now - _CONFIRM))
             await self._pause()
 
-    async def _within_lease(self, call: Awaitable[bool]) -> bool:
-        try:
-            async with asyncio.timeout(self._config.lease.total_seconds() / 3):
-                return await call
-        except TimeoutError:
+    async def _within_lease(self, call: Coroutine[Any, Any, bool]) -> bool:
+        """Whether it was done in time. What is late goes on, and counts if it is done yet.
+
+        It is not cancelled: a driver that is cancelled in the midst of a call may never answer again. One that has let
+        several calls wait is given up for a fresh one.
+        """
+        if len(self._late) > 2 * _LATE:
+            call.close()
             return False
+        task = asyncio.ensure_future(call)
+        _, pending = await asyncio.wait([task], timeout=self._config.lease.total_seconds() / 3)
+        if not pending:
+            return self._result(task)
+        self._late.add(task)
+        task.add_done_callback(self._is_done)
+        if len(self._late) > _LATE and (self._replacing is None or self._replacing.done()):
+            self._replacing = asyncio.ensure_future(self._replace())
+        return False
+
+    def _result(self, task: asyncio.Task[bool]) -> bool:
+        try:
+            return task.result()
         except Exception as error:  # noqa: BLE001  # whatever it was, without this thread every lease would be lost
             self._hub.tell(StoreTroubled("extend leases", f"{type(error).__name__}: {error}"))
             return False
+
+    def _is_done(self, task: asyncio.Task[bool]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            self._result(task)
+
+    async def _replace(self) -> None:
+        """Go on with a store of its own driver, if that answers: then it is the old one's that does not."""
+        wedged, fresh = self._store, self._origin.sibling()
+        opening = asyncio.ensure_future(fresh.open(migrate=False))
+        await asyncio.wait([opening], timeout=_FAREWELL)
+        if await end_all([opening], _FAREWELL) and not opening.cancelled() and opening.exception() is None:
+            self._store = fresh
+            late, self._late = self._late, set()
+            await end_all(late, _FAREWELL)
+            fresh = wedged
+        await done_within(_FAREWELL, fresh.close())
 
     async def _watch(self) -> None:
         while not self._stop.is_set():

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Self
 
 from windlass.core.events import WorkerStarted, WorkerStopped, WorkerStopping, WorkerWarned
 from windlass.worker.doubts import doubts
+from windlass.worker.ending import end_all
 from windlass.worker.parts import Parts
 from windlass.worker.stopping import Stopping
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
 
     from windlass.client.client import Client
     from windlass.worker.config import WorkerConfig
-
-_CANCEL_EVERY = 0.2
 
 
 class Worker:
@@ -159,7 +157,7 @@ class Worker:
                 await self._stopping.hand_back(parts.slots, parts.attempts)
             parts.settling.close()
             await settling
-            await _end_all(upkeep)
+            await end_all(upkeep)
             await parts.duty.let_go()
 
     async def _until_stopped(self, parts: Parts) -> None:
@@ -181,11 +179,3 @@ class Worker:
         )
         for about, text in await doubts(config, self._client.registry, self._client.store):
             self._hub.tell(WorkerWarned(self.id, about, text))
-
-
-async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel them until they have ended: a driver may swallow a cancellation that meets an answer on its way."""
-    while pending := [task for task in tasks if not task.done()]:
-        for task in pending:
-            task.cancel()
-        await asyncio.wait(pending, timeout=_CANCEL_EVERY)
