@@ -1,22 +1,15 @@
 """windlass: durable background jobs on the database you already have."""
 
+from typing import TYPE_CHECKING
+
 from windlass import events
 from windlass.app import Windlass
 from windlass.client.bulk import Bulk
 from windlass.client.calls import JobFunction
-from windlass.client.checking import Check, Level
-from windlass.client.comparing import Comparison
-from windlass.client.counting import Counts
-from windlass.client.explaining import Explanation, Holder, Why
 from windlass.client.flows import Bound, Flow, FlowHandle, Group
 from windlass.client.handle import Handle
-from windlass.client.health import Readiness
-from windlass.client.keys import CreatedKey
 from windlass.client.locks import Lock
-from windlass.client.stats import Overview, RunFigures
 from windlass.client.surrounding import Outgoing
-from windlass.client.types import TypeState
-from windlass.client.workers import Presence, WorkerState
 from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
 from windlass.core.declared import Declared
@@ -58,6 +51,43 @@ from windlass.core.status import Status
 from windlass.core.unique import Unique
 from windlass.observability.logs import Logs
 from windlass.stores.contract import AuditEntry, AuditPage, Key, KeyKind, Retention, Scope, TypeInfo
+
+if TYPE_CHECKING:
+    from windlass.client.checking import Check, Level
+    from windlass.client.comparing import Comparison
+    from windlass.client.counting import Counts
+    from windlass.client.explaining import Explanation, Holder, Why
+    from windlass.client.health import Readiness
+    from windlass.client.keys import CreatedKey
+    from windlass.client.stats import Overview, RunFigures
+    from windlass.client.types import TypeState
+    from windlass.client.workers import Presence, WorkerState
+else:
+    # What windows and tools ask for is loaded when they do: an application that enqueues and works starts the sooner.
+    _LATER = {
+        "Check": "checking",
+        "Comparison": "comparing",
+        "Counts": "counting",
+        "CreatedKey": "keys",
+        "Explanation": "explaining",
+        "Holder": "explaining",
+        "Level": "checking",
+        "Overview": "stats",
+        "Presence": "workers",
+        "Readiness": "health",
+        "RunFigures": "stats",
+        "TypeState": "types",
+        "Why": "explaining",
+        "WorkerState": "workers",
+    }
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name not in _LATER:
+            raise AttributeError(f"module 'windlass' has no attribute {name!r}")
+        return getattr(import_module(f"windlass.client.{_LATER[name]}"), name)
+
 
 __version__ = "0.1.0"
 

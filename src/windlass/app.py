@@ -12,21 +12,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from windlass import settings as reading
 from windlass.blocking import Door
 from windlass.client import flows
-from windlass.client.audit import AuditRoom
 from windlass.client.calls import JobFunction
 from windlass.client.client import Client
-from windlass.client.health import HealthRoom
 from windlass.client.jobs import JobsRoom
-from windlass.client.keys import KeysRoom
 from windlass.client.locks import TTL, Lock, lock
 from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
-from windlass.client.queues import QueuesRoom
 from windlass.client.schedules import SchedulesRoom
-from windlass.client.stats import StatsRoom
 from windlass.client.surrounding import Outgoing
-from windlass.client.types import TypesRoom
-from windlass.client.workers import WorkersRoom
 from windlass.core.around import Surrounds, layer_of, layers_of
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
@@ -50,10 +43,17 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from windlass.client.audit import AuditRoom
     from windlass.client.catalogue import Published
     from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.flows import Bound, Group
     from windlass.client.handle import Handle
+    from windlass.client.health import HealthRoom
+    from windlass.client.keys import KeysRoom
+    from windlass.client.queues import QueuesRoom
+    from windlass.client.stats import StatsRoom
+    from windlass.client.types import TypesRoom
+    from windlass.client.workers import WorkersRoom
     from windlass.core.ageing import Ageing
     from windlass.core.draft import Priority
     from windlass.core.limit import Limit
@@ -122,14 +122,7 @@ class Windlass:
         self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
         self.client.version = None if version is None else check_name(version, "the version")
         self.jobs = JobsRoom(self.client)
-        self.stats = StatsRoom(self.client)
-        self.queues = QueuesRoom(self.client, self.stats)
         self.schedules = SchedulesRoom(self.client)
-        self.workers = WorkersRoom(self.client)
-        self.health = HealthRoom(self.client, self.jobs)
-        self.types = TypesRoom(self.client)
-        self.keys = KeysRoom(self.client)
-        self.audit = AuditRoom(self.client, self.retention.audit)
         self._door: Door | None = None
         self._opening = threading.Lock()
 
@@ -148,12 +141,63 @@ class Windlass:
     def _url(self) -> str:
         return self._given if isinstance(self._given, str) else self.store.address
 
+    # Only who asks for one of these loads it: most processes enqueue and work.
+
     @cached_property
     def dead_letters(self) -> DeadLettersRoom:
         """Failed jobs: look at them by fingerprint, replay or discard them."""
-        from windlass.client.dead_letters import DeadLettersRoom  # only who asks for them loads them
+        from windlass.client.dead_letters import DeadLettersRoom
 
         return DeadLettersRoom(self.client, self.jobs)
+
+    @cached_property
+    def stats(self) -> StatsRoom:
+        """How many jobs stand where, and what has ended lately."""
+        from windlass.client.stats import StatsRoom
+
+        return StatsRoom(self.client)
+
+    @cached_property
+    def queues(self) -> QueuesRoom:
+        """Queues: list, pause and resume them, limit their depth."""
+        from windlass.client.queues import QueuesRoom
+
+        return QueuesRoom(self.client, self.stats)
+
+    @cached_property
+    def workers(self) -> WorkersRoom:
+        """The workers of this store, alive or silent."""
+        from windlass.client.workers import WorkersRoom
+
+        return WorkersRoom(self.client)
+
+    @cached_property
+    def health(self) -> HealthRoom:
+        """What is wrong, or soon will be; whether the store can be worked with."""
+        from windlass.client.health import HealthRoom
+
+        return HealthRoom(self.client, self.jobs)
+
+    @cached_property
+    def types(self) -> TypesRoom:
+        """What workers handle: the catalogue."""
+        from windlass.client.types import TypesRoom
+
+        return TypesRoom(self.client)
+
+    @cached_property
+    def keys(self) -> KeysRoom:
+        """API keys and sessions."""
+        from windlass.client.keys import KeysRoom
+
+        return KeysRoom(self.client)
+
+    @cached_property
+    def audit(self) -> AuditRoom:
+        """Who did what to what."""
+        from windlass.client.audit import AuditRoom
+
+        return AuditRoom(self.client, self.retention.audit)
 
     @property
     def address(self) -> str:

