@@ -95,9 +95,9 @@ def test_a_transaction_is_not_taken_to_another_thread(app: Windlass, path: Path)
     send = define(app)
     assert count(app) == 0
     with closing(sqlite3.connect(path)) as tx:
-        with pytest.raises(TransactionRefused, match="use enqueue_sync"):
+        with pytest.raises(TransactionRefused, match="enqueue_sync"):
             app.run_sync(send.using(tx=tx).enqueue(1))
-        with app.within(tx), pytest.raises(TransactionRefused, match="use enqueue_sync"):
+        with app.within(tx), pytest.raises(TransactionRefused, match="enqueue_sync"):
             app.run_sync(app.enqueue_many([send.bind(1)]))
         tx.commit()
     assert count(app) == 0

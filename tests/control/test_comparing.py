@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.control.test_catalogue import announced
+from tests.support.until import until
 from windlass import Windlass
 
 pytestmark = pytest.mark.timeout(60)
@@ -57,6 +58,11 @@ async def test_how_types_stand(app: Windlass, another: Windlass) -> None:
 
     await send.using(delay=60).enqueue("ann")
     async with app.worker():
+
+        async def seen() -> bool:
+            return bool([state for state in await another.types.overview() if state.workers])
+
+        await until(seen, "the worker to have shown itself")
         [state] = await another.types.overview()
         assert (state.type, len(state.versions), state.workers, state.waiting.n) == ("send", 1, 1, 1)
     [state] = await another.types.overview("send")

@@ -86,14 +86,13 @@ PRINTS = {
     "by_name": [
         "2 x invoice 42",
         "jobs about order 42: invoice.print",
-        f"failed after 1 attempt: {UNFIT}",
+        UNFIT,
         UNFIT,
     ],
 }
 
 
 FAIL_ON_PURPOSE = {
-    "by_name": {"failed"},
     "dead_letters": {"failed"},
     "process_job": {"failed"},
     "retries": {"failed", "retrying"},

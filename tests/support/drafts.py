@@ -20,13 +20,15 @@ LONG = timedelta(minutes=10)
 INSTANT = timedelta(milliseconds=1)
 """a lease or delay that is over at once"""
 
-_BEGAN = time.time_ns() // 1_000_000
 _numbers = itertools.count(1)
+_newest = 0
 
 
 def new_id() -> str:
     """A later call's id sorts later, whatever the clock does: that is what "oldest first" is tested with."""
-    return make_id(_BEGAN, next(_numbers) << 32 | secrets.randbits(32))
+    global _newest  # noqa: PLW0603  # what the next one may not fall behind
+    _newest = max(_newest, time.time_ns() // 1_000_000)
+    return make_id(_newest, next(_numbers) << 32 | secrets.randbits(32))
 
 
 def draft(

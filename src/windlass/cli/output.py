@@ -29,6 +29,7 @@ EXIT_CODES: Mapping[type[errors.WindlassError], int] = {
     errors.HandlerNotFound: NOT_FOUND,
     errors.HandlerExists: USAGE,
     errors.PayloadInvalid: USAGE,
+    errors.PayloadUnfit: USAGE,
     errors.JobError: FAILURE,
     errors.JobNotFound: NOT_FOUND,
     errors.DuplicateJob: REFUSED,

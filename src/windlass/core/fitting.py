@@ -38,6 +38,7 @@ _FORMATS: dict[str, Any] = {
 }
 """What text in a format is read as: by the codec's own reader, so that what it takes is taken here and no more."""
 _NOT_JUDGED = ("email", "regex", "idn-email", "hostname", "json-pointer", "binary")
+_EXTRA = "Extra inputs are not permitted"
 _KINDS = {
     "integer": "a valid integer",
     "number": "a valid number",
@@ -77,7 +78,8 @@ class Fitting:
     def check(self, payload: object, of: str) -> None:
         """PayloadInvalid where the payload does not fit, with the places and what was expected there."""
         if not self._validator.is_valid(payload):
-            raise unfit(of, [*_told(self._validator.iter_errors(payload))])
+            misfits = _told(self._validator.iter_errors(payload))
+            raise unfit(of, sorted(misfits, key=lambda misfit: misfit[1] == _EXTRA))  # last, as the codec has them
 
 
 @cache
@@ -112,7 +114,7 @@ def _words(misfit: Misfit) -> Iterator[tuple[Place, str]]:
             yield (*place, value), "Field required"
         case "additionalProperties":
             for name in value:
-                yield (*place, name), "Extra inputs are not permitted"
+                yield (*place, name), _EXTRA
         case "anyOf" | "oneOf":
             yield from _of_branches(value, place)
         case _:

@@ -13,6 +13,7 @@ from windlass.core.errors import SettingsError
 from windlass.core.job import Job
 from windlass.core.keys import shown
 
+_ID_LENGTH = 36
 _ORDERS = {"n": "newest first", "o": "oldest first"}
 
 
@@ -49,9 +50,14 @@ ANY_WAY = Walk(True, None, False, False)
 
 
 def walk_of(cursor: str | None, *, oldest_first: bool) -> Walk:
-    """The walk that a cursor stands for. What is no cursor, and one of the other order, are refused."""
+    """The walk that a cursor stands for, or a job's id: then it goes on behind that job, whichever the order.
+
+    What is neither, and a cursor of the other order, are refused.
+    """
     if cursor is None:
         return Walk(not oldest_first, None, False, oldest_first)
+    if len(cursor) == _ID_LENGTH:
+        return Walk(not oldest_first, check_id(cursor), False, oldest_first)
     order, way, gap, start = _read(cursor)
     wanted = "o" if oldest_first else "n"
     if order != wanted:
