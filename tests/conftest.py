@@ -77,7 +77,7 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
 
 def is_new(request: pytest.FixtureRequest) -> bool:
-    return request.node.get_closest_marker("new_place") is not None
+    return "new_place" in request.keywords
 
 
 def windlass_threads() -> set[threading.Thread]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -38,7 +39,7 @@ def declared() -> Declaration:
     return declare(send, name="send", options=Options(), policy=Retry())
 
 
-def upgrade(declaration: Declaration, from_: Any, function: Any) -> None:
+def upgrade(declaration: Declaration, from_: Any, function: Callable[[Any], Any]) -> None:
     declaration.upgrades.append(make_upgrade(declaration.name, from_, function))
 
 
