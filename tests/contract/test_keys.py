@@ -22,7 +22,7 @@ KEY = NewKey(
     hash=hashed("one"),
     kind=KeyKind.KEY,
     owner="ann",
-    name="nightly import, für alle",
+    name="nightly import, für später",
     scopes=frozenset({Scope.ENQUEUE, Scope.READ}),
 )
 SESSION = NewKey(

@@ -12,7 +12,7 @@ from windlass import Windlass
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
 
-TRIES = 3
+TRIES = 6
 """a mistake that needs two at one moment may stay hidden once: as many seeds are tried"""
 
 SHORT = [
