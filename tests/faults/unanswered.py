@@ -112,10 +112,19 @@ async def _fill(trial: Trial, n: int) -> None:
     await asyncio.gather(*(trial.enqueue("work", seconds=0.1, max_crashes=1) for _ in range(n)))
 
 
+async def _all_resumed(trial: Trial, since: float) -> bool:
+    """Whether every worker begins again, while jobs come in: one that comes back late finds something to begin, too."""
+    for _ in range(30):
+        if await resumed(trial, since, within=0.5):
+            return True
+        await _fill(trial, WAITING)
+    return False
+
+
 async def _judged(name: str, trial: Trial, healed: float) -> Finding:
     broken = bool(trial.place.control)
-    await _fill(trial, WAITING)  # so that every worker finds something to begin
-    went_on = broken or await resumed(trial, healed)
+    await _fill(trial, WAITING)
+    went_on = broken or await _all_resumed(trial, healed)
     await trial.finished(4 if broken else 40)
     evidence = await trial.evidence()
     report = check(evidence)
