@@ -16,7 +16,7 @@ from windlass.core.fields import FIELDS, Field, Kind, Origin
 from windlass.core.job import Job, Progress
 from windlass.core.outcome import Succeeded
 from windlass.core.rate import Rate
-from windlass.stores.contract import Filter, Lease, Report, Store
+from windlass.stores.contract import Filter, Keep, Lease, Report, Store
 
 HALFWAY = Progress(done=1, of=2, note="ein Stück")
 OPTIONS = {field.name for field in fields(Options)}
@@ -98,8 +98,10 @@ async def test_no_field_of_a_job_is_left_out_by_the_store(store: Store) -> None:
     waiting = filled(awaits="end", takes="rows[2]")
     await put(store, waiting)
     await look(waiting.id)
-    job = await start(store, draft())
-    await store.jobs.report([Report(Lease(job.id, job.lease_token), HALFWAY)])
+    job = await start(store, draft(expires=timedelta(hours=1)))
+    lease = Lease(job.id, job.lease_token)
+    await store.jobs.report([Report(lease, HALFWAY)])
+    await store.jobs.keep([Keep(lease, "saved", "1")])
     await cancel(store, job.id)
     running = await look(job.id)
     assert (running.progress, running.worker_id) == (HALFWAY, "w1")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft, Options
 
 _NOW = timedelta(0)
+EXPIRED = "expired: no worker had taken it in time"
+"""the note of a job that was cancelled for that"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LARGEST_SCHEMA = 256 * 1024
 """bytes of a schema; a larger one is left out, and payloads of that type are checked by its worker alone"""
 _MILLISECOND = timedelta(milliseconds=1)
-_DURATIONS = ("timeout", "delay", "longest_wait", "idempotency_window")
+_DURATIONS = ("timeout", "delay", "expires", "longest_wait", "idempotency_window")
 _PLAIN = (
     *("priority", "max_attempts", "max_crashes", "on_conflict", "fair_by", "metadata_json"),
     *("correlation_id", "user_id", "entity_name", "entity_id"),

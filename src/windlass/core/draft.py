@@ -30,7 +30,7 @@ _TAGS = 32
 _MILLISECOND = timedelta(milliseconds=1)  # what the stores count time in
 _TRACE = 1024  # a W3C trace parent and state
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_CONTEXT = ("correlation_id", "user_id", "entity_name", "entity_id", "schedule", "parent_id", "replay_of")
+_CONTEXT = ("correlation_id", "user_id", "entity_name", "entity_id", "schedule", "parent_id", "replay_of", "origin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,8 @@ class Options:
     timeout: timedelta | None = DEFAULT_TIMEOUT
     delay: timedelta | None = None
     run_at: datetime | None = None
+    expires: timedelta | None = None
+    """a job that no worker has taken by then, counted from its creation, is cancelled"""
     unique: Unique | None = None
     on_conflict: OnConflict = "existing"
     longest_wait: timedelta | None = None
@@ -61,6 +63,7 @@ class Options:
     tick: datetime | None = None
     parent_id: str | None = None
     replay_of: str | None = None
+    origin: str | None = None
     correlation_id: str | None = None
     user_id: str | None = None
     entity_name: str | None = None
@@ -77,7 +80,7 @@ class Options:
         _whole(self.priority, "priority", -_INT32, _INT32)
         _whole(self.max_attempts, "max_attempts", 1, _INT32)
         _whole(self.max_crashes, "max_crashes", 1, _INT32)
-        for of in ("timeout", "delay", "longest_wait", "idempotency_window"):
+        for of in ("timeout", "delay", "expires", "longest_wait", "idempotency_window"):
             _span(getattr(self, of), of)
         if self.timeout is not None and self.timeout < _MILLISECOND:
             raise SettingsError(f"timeout is {self.timeout}: expected at least a millisecond, or None for no timeout")

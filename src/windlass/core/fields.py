@@ -65,7 +65,9 @@ _KINDS: Mapping[object, Kind] = {
     Progress: Kind.PROGRESS,
     tuple[str, ...]: Kind.TAGS,
 }
-_BY_STORE = frozenset({"status", "run_at", "created_at", "updated_at", "queued_at", "unique_key", "blocked_by"})
+_BY_STORE = frozenset(
+    {"status", "run_at", "created_at", "updated_at", "queued_at", "unique_key", "blocked_by", "expires_at"}
+)
 
 
 def kind_of(name: str, hint: object) -> Kind:

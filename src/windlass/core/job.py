@@ -117,6 +117,12 @@ class Job(NamedTuple):
     next_id: str | None = None
     awaits: str | None = None
     takes: str | None = None
+    kept_json: str | None = None
+    """an object of JSON texts by name: see `core.kept`"""
+    origin: str | None = None
+    """the first of the jobs that this one is a replay of, or a replay of a replay"""
+    expires_at: datetime | None = None
+    """if no worker has taken it by then, it is cancelled"""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -128,6 +134,12 @@ class Job(NamedTuple):
     def result(self) -> Any:
         """The result as a plain JSON value; None while there is none."""
         return None if self.result_json is None else json.loads(self.result_json)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What it remembers from one attempt to the next, by name, as plain JSON values."""
+        texts: dict[str, str] = {} if self.kept_json is None else json.loads(self.kept_json)
+        return {name: json.loads(text) for name, text in texts.items()}
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -59,6 +59,21 @@ class Unfit:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The handler waits for a signal, so long at most; the attempt is given back."""
+
+    signal: str
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """The handler waits for its children, the jobs that name it as their next; the attempt is given back."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Crashed:
     """The job's own process died under it, which its worker saw; the attempt is given back, the crash counted."""
 
@@ -76,4 +91,4 @@ class Lost:
     confirmed: bool
 
 
-Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Unfit | Crashed | Lost
+Outcome: TypeAlias = Succeeded | Failed | Snoozed | Cancelled | Released | Unfit | Waiting | Gathering | Crashed | Lost

@@ -13,7 +13,7 @@ class Status(StrEnum):
     QUEUED = "queued"
     """waits for a worker"""
     BLOCKED = "blocked"
-    """waits for a limit slot, its running key, its rate, other jobs, or a worker that can read its payload"""
+    """waits for a limit slot, its running key, its rate, other jobs, a signal, or a worker that can read its payload"""
     PROCESSING = "processing"
     """leased by a worker"""
     RETRYING = "retrying"

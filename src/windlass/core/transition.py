@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.job import Error, storable
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
+from windlass.core.outcome import (
+    Cancelled,
+    Crashed,
+    Failed,
+    Gathering,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+    Unfit,
+    Waiting,
+)
 from windlass.core.retry import DEFAULT_POLICY, Retry
 from windlass.core.status import Status
 
@@ -33,6 +45,7 @@ class Transition(NamedTuple):
     to: Status
     happened: Happened
     delay: timedelta | None = None
+    """until it is due; of a job that becomes blocked by a signal, until its time is up"""
     give_back: bool = False
     """the attempt is not counted"""
     crashed: bool = False
@@ -58,6 +71,11 @@ def decide(job: Job, outcome: Outcome, policy: Retry = DEFAULT_POLICY, spread: f
             return _move(job, Status.QUEUED, Happened.RELEASED, give_back=True, note=reason)
         case Unfit(error):
             return _unfit(job, error)
+        case Waiting(signal, timeout):
+            line = BlockedBy(Kind.SIGNAL, signal).text
+            return _suspended(job, line, f"waits for the signal {signal}", timeout)
+        case Gathering(name):
+            return _suspended(job, BlockedBy(Kind.FLOW, job.id).text, f"waits for what it gathers as {name}")
         case Crashed(detail):
             return _crashed(job, Happened.CRASHED, detail, policy, spread)
         case Lost(confirmed):
@@ -72,6 +90,15 @@ def honour_cancel(transition: Transition) -> Transition:
     return transition._replace(
         to=Status.CANCELLED, happened=Happened.CANCELLED, delay=None, note="cancelled on request", blocked_by=None
     )
+
+
+def go_on(transition: Transition) -> Transition:
+    """The transition to apply instead when the signal that a job would wait for is there already."""
+    return transition._replace(to=Status.QUEUED, delay=None, note=f"{transition.note}, which is there", blocked_by=None)
+
+
+def _suspended(job: Job, line: str, note: str, timeout: timedelta | None = None) -> Transition:
+    return _move(job, Status.BLOCKED, Happened.SUSPENDED, delay=timeout, give_back=True, note=note, blocked_by=line)
 
 
 def _unfit(job: Job, error: Error) -> Transition:

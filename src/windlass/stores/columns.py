@@ -27,6 +27,7 @@ NAMES: Mapping[str, str] = {
     "result_json": "result",
     "limit": "limit_n",
     "metadata_json": "metadata",
+    "kept_json": "kept",
 }
 """What tables and documents call otherwise than jobs do."""
 

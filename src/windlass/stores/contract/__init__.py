@@ -10,7 +10,7 @@ from windlass.stores.contract.audit import Audit, AuditEntry, AuditFilter, Audit
 from windlass.stores.contract.filtering import CLOCKS_APART, MOST_LOOKED_AT, Filter
 from windlass.stores.contract.jobs import Completes, Jobs
 from windlass.stores.contract.keys import Key, KeyKind, Keys, NewKey, Scope
-from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want
+from windlass.stores.contract.leases import Claimed, Extended, Keep, Lease, Report, Verdict, Want
 from windlass.stores.contract.locks import Granted, Held, Locks
 from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notice, Notices
 from windlass.stores.contract.operating import Action, Answer, Operated, Order
@@ -57,6 +57,7 @@ __all__ = [
     "Held",
     "Inserted",
     "Jobs",
+    "Keep",
     "Key",
     "KeyKind",
     "Keys",

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from windlass.core.admission import Inserted
 from windlass.core.draft import Draft
 from windlass.core.transition import Transition
-from windlass.stores.contract.leases import Claimed, Extended, Lease, Report, Verdict, Want
+from windlass.stores.contract.leases import Claimed, Extended, Keep, Lease, Report, Verdict, Want
 from windlass.stores.contract.operating import Answer, Order
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
 
@@ -70,6 +70,14 @@ class Jobs(Protocol):
         """Write progress, fenced; leaves no history."""
         ...
 
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        """Have running jobs remember values, fenced by their leases, all in one durable step; leaves no history.
+
+        Values of one job are written in order. Told again, it is the same. A stale one changes nothing. What a
+        stranger's transaction holds is told as held within about a second, and the others of the batch are written.
+        """
+        ...
+
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write each transition if its job is still processing under its token: fenced, idempotent, one verdict each.
 
@@ -81,6 +89,11 @@ class Jobs(Protocol):
         value that the store cannot keep raises ValueRefused, and nothing of the batch is written. What a stranger's
         transaction holds is told as held within about a second, and the others of the batch are written.
 
+        A job that waits for a signal becomes blocked by "signal:" and its name, until its time is up by the store's
+        clock (`run_at`); if the signal is there already it is queued instead (`transition.go_on`), in the same step. A
+        job that gathers becomes blocked by "flow:" and its own id and awaits the end of the jobs that name it as their
+        next; if all have ended already it is queued in that step, or on MongoDB right after it.
+
         A job that awaits others is queued when the last that names it as its next has ended; but if it awaits their
         success and one failed, was cancelled or was deleted unfinished, it is cancelled then, and what awaits it in
         turn is treated alike. Operators' orders and rescues count as ends, too.
@@ -89,6 +102,10 @@ class Jobs(Protocol):
 
     async def promote(self, n: int) -> Promoted:
         """Queue at most `n` due scheduled and retrying jobs, and blocked ones whose way is free.
+
+        A job whose signal has not come in time keeps null under the signal's name in the step that queues it: from then
+        on a signal is refused as a duplicate. At most `n` jobs whose time to begin is over, and that no worker has ever
+        taken, are cancelled; no claim leases such a job.
 
         Of a rate's line as many are called as have room now, oldest first, counting those already called. The work
         does not grow with lines whose holders go on.
@@ -129,6 +146,8 @@ class Jobs(Protocol):
         Cancel: a waiting job is cancelled, a processing one asked to stop. Retry: a finished, scheduled or retrying job
         is queued now; a finished one with fresh attempts and crashes. Delete: any job that is not processing. An order
         for jobs that stand in certain statuses only is refused of others, tested in the step that carries it out.
+        Signal: `core.kept.receive` says what becomes of it; a job that waited for it is queued now, in that step. The
+        history tells of the signal, and not of its value.
         """
         ...
 
@@ -139,10 +158,18 @@ class Jobs(Protocol):
 
 @runtime_checkable
 class Completes(Protocol):
-    """What the jobs of a store can do besides, where it can: end an attempt inside the caller's own transaction."""
+    """What a store can do besides, where it can, in the caller's own transaction: end an attempt, keep a value."""
 
     async def complete(self, transition: Transition, tx: object) -> Verdict:
         """Apply one transition inside `tx`, fenced as ever: it counts on commit and is gone on rollback."""
+        ...
+
+    async def keep_in(self, keep: Keep, tx: object) -> Verdict:
+        """Have a running job remember a value inside `tx`, fenced as ever."""
+        ...
+
+    def keep_in_now(self, keep: Keep, tx: object) -> Verdict:
+        """The same inside a synchronous driver's transaction, on the calling thread."""
         ...
 
     def complete_now(self, transition: Transition, tx: object) -> Verdict:

@@ -65,6 +65,15 @@ class Report:
     progress: Progress
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """A value that a running job is to remember, in place of the one it had under that name; see `core.kept`."""
+
+    lease: Lease
+    name: str
+    json: str
+
+
 class Verdict(StrEnum):
     """What became of one fenced write."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from windlass.core.errors import SettingsError
+from windlass.core.kept import Signal
 from windlass.core.status import Status
 
 
@@ -14,6 +16,7 @@ class Action(StrEnum):
     CANCEL = "cancel"
     RETRY = "retry"
     DELETE = "delete"
+    SIGNAL = "signal"
 
 
 class Operated(StrEnum):
@@ -25,7 +28,11 @@ class Operated(StrEnum):
     REFUSED = "refused"
     """its status does not allow it"""
     DUPLICATE = "duplicate"
-    """its unique key is held by another job now"""
+    """its unique key is held by another job now; of a signal: one of that name has come, or its time was up"""
+    KEPT = "kept"
+    """a signal that the job has not asked for yet"""
+    FULL = "full"
+    """the job keeps as much as it may: there is no room for a signal"""
     MISSING = "missing"
 
 
@@ -37,8 +44,15 @@ class Order:
     action: Action
     actor: str
     reason: str | None = None
+    signal: Signal | None = None
+    """what is sent, with `Action.SIGNAL`"""
     only: frozenset[Status] | None = None
     """refused unless the job stands so: what was read before may have moved since"""
+
+    def __post_init__(self) -> None:
+        """A signal is sent by its action, and by no other."""
+        if (self.signal is not None) != (self.action is Action.SIGNAL):
+            raise SettingsError(f"an order to {self.action.value} was given the signal {self.signal}")
 
     def allows(self, status: Status) -> bool:
         """Whether a job that stands so is meant."""

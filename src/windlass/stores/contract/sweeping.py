@@ -21,6 +21,8 @@ class Promoted:
     """how long until the next scheduled or retrying job is due or a spent rate has room, by the store's clock"""
     queues: Mapping[str, int] = field(default_factory=dict[str, int])
     """how many of the promoted went to each queue"""
+    expired: tuple[str, ...] = ()
+    """the jobs that were cancelled because no worker had taken them in time"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SEQ, _LIMIT_KEY, _LIMIT, _UNIQUE_KEY, _UNIQUE_RUNNING = at(
     "seq", "limit_key", "limit_n", "unique_key", "unique_running"
 )
+_EXPIRES_AT, _LEASE_TOKEN = at("expires_at", "lease_token")
 _RATE_KEY, _RATE_N, _RATE_MS, _BLOCKED_BY = at("rate_key", "rate_n", "rate_ms", "blocked_by")
 _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside before it makes do with what it has
 
@@ -36,9 +37,14 @@ FROM json_each(?) AS told WHERE seq = CAST(told.key AS INTEGER) AND status = 'qu
 
 
 def is_plain(row: Row) -> bool:
-    """Whether a job needs nothing but a worker, or has held its running key since before."""
+    """Whether a job needs nothing but a worker, at any time, or has held its running key since before."""
     running = row[_UNIQUE_RUNNING]
-    return row[_LIMIT_KEY] is None and row[_RATE_KEY] is None and (running is None or running == row[_UNIQUE_KEY])
+    return (
+        row[_LIMIT_KEY] is None
+        and row[_RATE_KEY] is None
+        and row[_EXPIRES_AT] is None
+        and (running is None or running == row[_UNIQUE_KEY])
+    )
 
 
 def _candidate(row: Row) -> Candidate:
@@ -57,14 +63,18 @@ class Gate:
         self._slots: dict[str, int] = {}
         self._held: dict[str, bool] = {}
         self._rates = Rates(db, sql, now)
+        self._passed = 0
 
     @property
     def full(self) -> bool:
-        """Whether it has put aside as many as one claim does."""
-        return len(self._blocked) >= _MOST_BLOCKED
+        """Whether it has put aside, or passed over, as many as one claim does."""
+        return len(self._blocked) + self._passed >= _MOST_BLOCKED
 
     def lets_through(self, row: Row) -> bool:
-        """Whether the job may run now; if not, it is put aside."""
+        """Whether the job may run now; if not, it is put aside. What has expired is left to `promote`."""
+        if row[_EXPIRES_AT] is not None and row[_LEASE_TOKEN] == 0 and row[_EXPIRES_AT] <= self._now:
+            self._passed += 1
+            return False
         job, per = _candidate(row), row[_RATE_MS]
         by = admit(job, self._in_use(job, per))
         if by is None:

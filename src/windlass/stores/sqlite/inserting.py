@@ -43,6 +43,7 @@ class _Tail(NamedTuple):
     created_at: int
     updated_at: int
     queued_at: int | None
+    expires_at: int | None
     history: str
     asked: list[Any]
 
@@ -228,11 +229,13 @@ def _known(
 
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
-    floor = {FLOOR_OF}, blocked_by = NULL, moves = moves + 1, history = {APPEND}
+    floor = {FLOOR_OF}, expires_at = ?, blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 REPLACE_WAITING = f"""
-UPDATE windlass_jobs SET payload = ?, priority = ?, updated_at = ?, moves = moves + 1, history = {APPEND} WHERE id = ?
+UPDATE windlass_jobs SET payload = ?, priority = ?, expires_at = ?, updated_at = ?, moves = moves + 1,
+    history = {APPEND}
+WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 
 
@@ -249,11 +252,12 @@ def _replace(
     to, wait = replacement(draft.options, waiting, timedelta(milliseconds=tail.run_at - now))
     line = line_end(Happened.REPLACED, to)
     if wait is None:
-        db.execute(sql(REPLACE_WAITING), (draft.payload_json, draft.options.priority, now, now, line, holder_id))
+        values = (draft.payload_json, draft.options.priority, tail.expires_at, now, now, line, holder_id)
+        db.execute(sql(REPLACE_WAITING), values)
         return
     run_at, queued_at = now + as_duration_ms(wait), now if to is Status.QUEUED else None
-    values = (draft.payload_json, draft.options.priority, run_at, to.value, queued_at, now, now, now, line, holder_id)
-    db.execute(sql(REPLACE), values)
+    stands = (run_at, to.value, queued_at, now, now, tail.expires_at)
+    db.execute(sql(REPLACE), (draft.payload_json, draft.options.priority, *stands, now, line, holder_id))
 
 
 def _run_at(options: Options, now: int) -> int:
@@ -271,7 +275,8 @@ def _tail(options: Options, now: int) -> _Tail:
     queued_at = None if status is Status.SCHEDULED else now
     note = f"replay of {options.replay_of}" if options.replay_of else None
     line = first_line(now, status, note)
-    return _Tail(status.value, _run_at(options, now), now, now, queued_at, line, asked_of(options))
+    expires_at = None if options.expires is None else now + as_duration_ms(options.expires)
+    return _Tail(status.value, _run_at(options, now), now, now, queued_at, expires_at, line, asked_of(options))
 
 
 def _own(draft: Draft, floor: int | None) -> tuple[Any, ...]:

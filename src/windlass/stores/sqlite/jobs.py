@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
-from windlass.stores.sqlite import claiming, inserting, operating, pruning, settling, sweeping, unblocking, wanting
+from windlass.stores.sqlite import (
+    claiming,
+    inserting,
+    keeping,
+    operating,
+    pruning,
+    settling,
+    sweeping,
+    unblocking,
+    wanting,
+)
 from windlass.stores.sqlite.engine import translated
 from windlass.stores.sqlite.heads import NOWHERE, Heads
 from windlass.stores.sqlite.news import CHANGED, NOTHING, News, record
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
 
     from windlass.core.draft import Draft
     from windlass.core.transition import Transition
-    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.contract import Answer, Keep, Lease, Order, Report, Rescued, Retention, Want
     from windlass.stores.sqlite.engine import Engine, Operation, Telling
 
 
@@ -219,6 +229,23 @@ class SqliteJobs:
             lambda db, now: settling.report(db, self._sql, reports, now), tell=lambda _verdicts, _now: CHANGED
         )
 
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        """Have running jobs remember values."""
+        if not keeps:
+            return []
+        return await self._engine.write(
+            lambda db, now: keeping.keep(db, self._sql, keeps, now), tell=lambda _verdicts, _now: CHANGED
+        )
+
+    async def keep_in(self, keep: Keep, tx: object) -> Verdict:
+        """The same inside the caller's own transaction on the same file."""
+        return self.keep_in_now(keep, tx)
+
+    def keep_in_now(self, keep: Keep, tx: object) -> Verdict:
+        """The same, on the caller's thread."""
+        kept = self._join(tx, lambda db, now: keeping.keep(db, self._sql, [keep], now), lambda _verdicts, _now: CHANGED)
+        return kept[0]
+
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write transitions."""
         if not transitions:
@@ -236,7 +263,7 @@ class SqliteJobs:
             return Promoted(0, 0, look.next_due)
         return await self._engine.write(
             lambda db, now: sweeping.promote(db, self._sql, look.lines, n, now),
-            tell=lambda done, _: News(done.promoted + done.unblocked),
+            tell=lambda done, _: News(done.promoted + done.unblocked, changed=len(done.expired)),
         )
 
     async def age(self, after: timedelta, to: int, n: int) -> int:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
+from windlass.core.kept import Received
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
+from windlass.stores.sqlite.keeping import take_signal
 from windlass.stores.sqlite.records import APPEND, STATUSES, line_end
 from windlass.stores.sqlite.turns import FLOOR_OF
 from windlass.stores.sqlite.unblocking import ANY_BLOCKED, unblock
@@ -44,6 +46,9 @@ def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order
         return Answer(Operated.REFUSED, found), 0
     if order.action is Action.CANCEL:
         answer = _cancel(db, sql, order, found, now)
+    elif order.action is Action.SIGNAL and order.signal is not None:
+        received = take_signal(db, sql, order, order.signal, now)
+        return Answer(Operated(received.value), found), int(received is Received.DONE)
     elif order.action is Action.RETRY:
         parked = Kind.PAYLOAD.blocks(blocked_by)
         answer = _retry(db, sql, order, found, unique_queued, now, parked=parked)
@@ -90,8 +95,8 @@ RESTART = f"""
 UPDATE windlass_jobs SET status = 'queued', run_at = ?, queued_at = ?, updated_at = ?, floor = {FLOOR_OF},
     attempts = 0, crashes = 0,
     result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL, duration_ms = NULL,
-    wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, charged = NULL, unique_key = unique_queued,
-    moves = moves + 1, history = {APPEND}
+    wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, charged = NULL, expires_at = NULL,
+    unique_key = unique_queued, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 HURRY = f"""

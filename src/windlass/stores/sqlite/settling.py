@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from windlass.core.blocked import lines
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.stores.sqlite.keeping import gone_on, is_gathering
 from windlass.stores.sqlite.news import News
 from windlass.stores.sqlite.records import (
     APPEND,
@@ -17,7 +19,7 @@ from windlass.stores.sqlite.records import (
     line_end,
 )
 from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE
-from windlass.stores.sqlite.unblocking import free_slots
+from windlass.stores.sqlite.unblocking import free_slots, unblock
 
 if TYPE_CHECKING:
     import sqlite3
@@ -88,6 +90,7 @@ WHERE id = ? AND status = 'processing' AND lease_token = ?
 REQUEUE = f"""
 UPDATE windlass_jobs SET status = ?, run_at = coalesce(?, run_at),
     queued_at = coalesce(?, CASE WHEN ? THEN queued_at END), blocked_by = ?, error = coalesce(?, error),
+    awaits = CASE WHEN ? THEN 'end' ELSE awaits END,
     updated_at = ?, duration_ms = ? - started_at, attempts = attempts - ?, crashes = crashes + ?,
     lease_token = lease_token + ?, charged = CASE WHEN ? THEN lease_token ELSE charged END, lease_expires_at = NULL,
     worker_id = NULL, floor = {FLOOR_AS_BEFORE}, moves = moves + 1,
@@ -133,6 +136,7 @@ def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequen
     if again:
         asked = {job_id for (job_id,) in db.execute(sql(ASKED_TO_CANCEL), (json.dumps(again),))}
         transitions = [honour_cancel(one) if one.id in asked else one for one in transitions]
+        transitions = gone_on(db, sql, transitions)
     tokens = json.dumps({one.id: one.token for one in transitions})
     held, blocked = db.execute(sql(STANDING), (tokens,)).fetchone()
     if held == len(transitions):
@@ -150,6 +154,10 @@ def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequen
         for one, verdict in zip(transitions, verdicts, strict=True)
     ]
     freed = free_slots(db, sql, ended, now) if blocked else 0
+    # Its children may all have ended by now.
+    for one in transitions:
+        if is_gathering(one) and one.id in ended:
+            freed += unblock(db, sql, lines(flow=one.id), now)
     return Applied(verdicts, freed)
 
 
@@ -199,7 +207,7 @@ def news_of(transitions: Iterable[Transition], freed: int) -> News:
     """What others hear of these."""
     again = [one for one in transitions if not one.to.finished]
     queued = sum(one.to is Status.QUEUED for one in again)
-    due = sum(one.to is not Status.BLOCKED for one in again) - queued
+    due = sum(one.to is not Status.BLOCKED or one.delay is not None for one in again) - queued
     return News(queued + freed, due=due, changed=1)
 
 
@@ -255,6 +263,7 @@ def _requeue_row(one: Transition, now: int, forced: bool) -> tuple[Any, ...]:  #
         one.to is Status.BLOCKED,
         one.blocked_by,
         one.error.text() if one.error else None,
+        is_gathering(one),
         now,
         now,
         one.give_back,

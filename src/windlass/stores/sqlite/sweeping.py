@@ -10,6 +10,8 @@ from windlass.core.outcome import Lost
 from windlass.core.status import Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Rescued
+from windlass.stores.sqlite.expiring import expire, next_expiry
+from windlass.stores.sqlite.keeping import next_out, time_out
 from windlass.stores.sqlite.records import APPEND, COLUMNS, duration, job_of, line_end
 from windlass.stores.sqlite.settling import tally, write
 from windlass.stores.sqlite.turns import FLOOR_AS_BEFORE, standing
@@ -48,13 +50,14 @@ class Look(NamedTuple):
 
 def look(db: sqlite3.Connection, sql: Callable[[str], str], sweep: Sweep, n: int, now: int) -> Look:
     """Whether there is something to promote. Only reads, so that an idle worker never takes the write lock."""
-    due = next_due(db, sql)
+    timed = [at for at in (next_due(db, sql), next_out(db, sql), next_expiry(db, sql)) if at is not None]
     lines = [*called(db, sql, now, n), *sweep.free(db, sql)]
-    return Look(due is not None and due <= now, lines, _next(db, sql, now))
+    return Look(bool(timed) and min(timed) <= now, lines, _next(db, sql, now))
 
 
 def _next(db: sqlite3.Connection, sql: Callable[[str], str], now: int) -> timedelta | None:
-    dues = [due for due in (next_due(db, sql), next_call(db, sql)) if due is not None]
+    known = (next_due(db, sql), next_out(db, sql), next_expiry(db, sql), next_call(db, sql))
+    dues = [due for due in known if due is not None]
     return duration(max(0, min(dues) - now)) if dues else None
 
 
@@ -71,8 +74,9 @@ def promote(db: sqlite3.Connection, sql: Callable[[str], str], lines: list[str],
     """Queue what is due, and of these lines what has room."""
     line = line_end(Happened.PROMOTED, Status.QUEUED)
     queues = Counter(queue for (queue,) in db.execute(sql(PROMOTE), (now, now, now, now, line, now, n)).fetchall())
-    unblocked = unblock(db, sql, lines, now)
-    return Promoted(queues.total(), unblocked, _next(db, sql, now), queues)
+    expired = expire(db, sql, n, now)
+    unblocked = time_out(db, sql, n, now) + expired.freed + unblock(db, sql, lines, now)
+    return Promoted(queues.total(), unblocked, _next(db, sql, now), queues, expired.ids)
 
 
 LEVEL = """
