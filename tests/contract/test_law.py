@@ -1,4 +1,6 @@
-"""The law, case by case: each store does with a draft, and with a job about to start, what `core.admission` says.
+"""The law, case by case: what each store does with a draft and a job about to start, and with a signal.
+
+`core.admission` says the first, `core.kept` the second.
 
 The tables are enumerated, and what is expected is computed by the law from the same facts that the store is brought to:
 a store that decides in a statement or a script of its own cannot deviate in any of them unseen.
@@ -13,7 +15,22 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from tests.contract.steps import AGAIN_LATER, HOUR, RELEASED, get, last_entry, put, settle, statuses, told
+from tests.contract.steps import (
+    AGAIN_LATER,
+    BOOM,
+    DONE,
+    HOUR,
+    NEVER_AGAIN,
+    RELEASED,
+    SNOOZED,
+    get,
+    last_entry,
+    put,
+    settle,
+    start,
+    statuses,
+    told,
+)
 from tests.support.drafts import INSTANT, draft, want
 from tests.support.until import until
 from windlass.core.admission import (
@@ -33,11 +50,16 @@ from windlass.core.admission import (
 from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.job import Job
+from windlass.core.kept import LARGEST, Received, Signal, read_kept, receive
+from windlass.core.kept import MOST as MOST_NAMES
 from windlass.core.limit import Limit
+from windlass.core.outcome import Cancelled, Gathering, Unfit
+from windlass.core.outcome import Outcome as End
+from windlass.core.outcome import Waiting as WaitsFor
 from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.unique import Unique
-from windlass.stores.contract import Store
+from windlass.stores.contract import Action, Answer, Keep, Lease, Operated, Order, Store, Verdict
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -385,3 +407,89 @@ async def test_a_claim_does_with_each_candidate_what_the_law_says(store: Store) 
         meeting: (found[meeting], expected[meeting]) for meeting in found if found[meeting] != expected[meeting]
     } == {}
     assert {(by or "").partition(":")[0] for *_, by in expected.values()} == {"", "limit", "unique", "rate"}
+
+
+# Signals.
+
+ENDS: dict[str, End | None] = {
+    "runs": None,
+    "waits for it": WaitsFor("approved", HOUR),
+    "waits for another": WaitsFor("approve", HOUR),
+    "gathers": Gathering("approved"),
+    "cannot be read": Unfit(BOOM),
+    "is queued": RELEASED,
+    "is scheduled": SNOOZED,
+    "is retried": AGAIN_LATER,
+    "has succeeded": DONE,
+    "has failed": NEVER_AGAIN,
+    "was cancelled": Cancelled("enough"),
+}
+"""how the attempt ended of a job that is sent the signal `approved`"""
+KEPT: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "it": {"signal:approved": "null"},
+    "others": {"signal:approve": "1", "step:approved": "1", "saved": "1"},
+    "all but one name": {f"step:{n}": "1" for n in range(MOST_NAMES - 1)},
+    "all names": {f"step:{n}": "1" for n in range(MOST_NAMES)},
+    "all names, and it": {"signal:approved": "1"} | {f"step:{n}": "1" for n in range(MOST_NAMES - 1)},
+    "nearly all bytes": {f"step:{n}": "1" * (LARGEST - 6 - (19 if n == 0 else 0)) for n in range(4)},
+}
+"""what such a job keeps before; the last has room for `true` and not for `false`"""
+VALUES = {"small": "true", "of five bytes": "false", "as large": "1" * LARGEST, "too large": "1" * (LARGEST + 1)}
+
+
+class Sent(NamedTuple):
+    """A signal, and how the job stands that it is sent to."""
+
+    end: str
+    kept: str
+    value: str
+
+
+def _sent() -> list[Sent]:
+    """Every place with every load, and the sizes of values where size can matter."""
+    sized = {("runs", "nothing"), ("runs", "others"), ("waits for it", "nothing"), ("waits for it", "nearly all bytes")}
+    table = map(Sent._make, product(ENDS, KEPT, VALUES))
+    return [sent for sent in table if sent.value == "small" or (sent.end, sent.kept) in sized]
+
+
+async def _stand(store: Store, sent: Sent, n: int) -> Job:
+    """A job that has kept so much and stands so."""
+    job = await start(store, draft(f"t{n}"))
+    keeps = [Keep(Lease(job.id, job.lease_token), name, text) for name, text in KEPT[sent.kept].items()]
+    assert set(await store.jobs.keep(keeps)) <= {Verdict.APPLIED}
+    end = ENDS[sent.end]
+    if isinstance(end, Gathering):
+        await put(store, draft("child", delay=HOUR, next_id=job.id))
+    if end is not None:
+        assert await settle(store, job, end) is Verdict.APPLIED
+    return await get(store, job.id)
+
+
+def _received(job: Job, signal: Signal) -> tuple[Any, ...]:
+    """By the law: what is answered, and what is read of the job and of its history afterwards."""
+    kept = read_kept(job.kept_json)
+    received = receive(job.status, job.blocked_by, kept, signal)
+    answer = Answer(Operated(received.value), job.status)
+    if received in (Received.KEPT, Received.DONE):
+        kept[f"signal:{signal.name}"] = signal.json
+    goes_on = received is Received.DONE
+    status, line = (Status.QUEUED, None) if goes_on else (job.status, job.blocked_by)
+    return answer, status, line, kept, received in (Received.KEPT, Received.DONE)
+
+
+async def test_a_signal_does_with_each_job_what_the_law_says(store: Store) -> None:
+    found: dict[Sent, Any] = {}
+    expected: dict[Sent, Any] = {}
+    for n, sent in enumerate(_sent()):
+        job = await _stand(store, sent, n)
+        signal = Signal("approved", VALUES[sent.value])
+        lines = await told(store, job.id)
+        [answer] = await store.jobs.operate([Order(id=job.id, action=Action.SIGNAL, actor="ann", signal=signal)])
+        after = await get(store, job.id)
+        expected[sent] = _received(job, signal)
+        more = (await told(store, job.id))[len(lines) :]
+        found[sent] = answer, after.status, after.blocked_by, read_kept(after.kept_json), more == [Happened.SIGNALLED]
+        assert len(more) <= 1, sent
+    assert [sent for sent in found if found[sent] != expected[sent]] == []
+    assert {answer.verdict for answer, *_ in expected.values()} == {Operated(received.value) for received in Received}

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from tests.core.making import a_job
 from windlass.core.history import Happened
 from windlass.core.job import LONGEST_NOTE, Error
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
+from windlass.core.outcome import (
+    Cancelled,
+    Crashed,
+    Failed,
+    Gathering,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+    Unfit,
+    Waiting,
+)
 from windlass.core.retry import Retry
 from windlass.core.status import Status, allowed
 from windlass.core.transition import (
@@ -21,6 +33,7 @@ from windlass.core.transition import (
     WORKER_DIED,
     Transition,
     decide,
+    go_on,
     honour_cancel,
     needs_proof,
     refuse,
@@ -39,6 +52,8 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Cancelled, st.text()),
     st.builds(Released, st.text()),
     st.builds(Unfit, errors),
+    st.builds(Waiting, st.sampled_from(["approved", "paid"]), durations),
+    st.builds(Gathering, st.just("sizes")),
     st.builds(Crashed, st.text()),
     st.builds(Lost, st.booleans()),
 )
@@ -65,6 +80,41 @@ def test_a_payload_that_cannot_be_read_puts_the_job_aside_and_spends_no_attempt(
     assert (transition.error, transition.crashed, transition.delay) == (BOOM, False, None)
     assert transition.note == f"{transition.blocked_by}: boom"
     assert honour_cancel(transition).blocked_by is None
+
+
+def test_a_job_that_waits_for_a_signal_is_put_aside_until_its_time_is_up_and_spends_no_attempt() -> None:
+    transition = decide(a_job(attempts=5, max_attempts=5), Waiting("approved", A_CENTURY), STEADY)
+    assert transition == Transition(
+        id=a_job().id,
+        token=7,
+        to=Status.BLOCKED,
+        happened=Happened.SUSPENDED,
+        delay=A_CENTURY,
+        give_back=True,
+        note="waits for the signal approved",
+        blocked_by="signal:approved",
+    )
+
+
+def test_a_job_whose_signal_is_there_goes_on_at_once() -> None:
+    waits = decide(a_job(), Waiting("approved", A_CENTURY))
+    assert go_on(waits) == waits._replace(
+        to=Status.QUEUED, delay=None, note="waits for the signal approved, which is there", blocked_by=None
+    )
+
+
+def test_a_job_that_gathers_waits_for_those_that_name_it_and_has_no_time_limit() -> None:
+    transition = decide(a_job(), Gathering("sizes"))
+    assert (transition.to, transition.happened, transition.give_back) == (Status.BLOCKED, Happened.SUSPENDED, True)
+    assert (transition.blocked_by, transition.delay) == (f"flow:{a_job().id}", None)
+    assert transition.note == "waits for what it gathers as sizes"
+
+
+@pytest.mark.parametrize("outcome", [Waiting("approved", A_CENTURY), Gathering("sizes")])
+def test_a_job_that_was_asked_to_cancel_does_not_wait(outcome: Outcome) -> None:
+    instead = honour_cancel(decide(a_job(), outcome))
+    assert (instead.to, instead.happened) == (Status.CANCELLED, Happened.CANCELLED)
+    assert (instead.blocked_by, instead.delay) == (None, None)
 
 
 def test_a_result_ends_the_job_as_succeeded() -> None:
@@ -207,7 +257,8 @@ def test_no_retry_comes_earlier_than_the_policy_asks(job: Any, policy: Retry, sp
 @given(jobs, outcomes)
 def test_what_only_waits_has_no_result_and_what_has_a_delay_waits(job: Any, outcome: Outcome) -> None:
     found = decide(job, outcome)
-    assert (found.delay is not None) is (found.to in {Status.SCHEDULED, Status.RETRYING})
+    waits = found.to in {Status.SCHEDULED, Status.RETRYING} or isinstance(outcome, Waiting)
+    assert (found.delay is not None) is waits
     assert (found.result_json is not None) is (found.to is Status.SUCCEEDED)
 
 

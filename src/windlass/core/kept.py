@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.blocked import Kind
-from windlass.core.errors import PayloadInvalid
-from windlass.core.keys import check_key, check_name
+from windlass.core.errors import PayloadInvalid, SettingsError
+from windlass.core.keys import check_key, check_name, shown
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ class Signal(NamedTuple):
 
 def step_name(name: str, key: str | None = None) -> str:
     """What the result of a step is kept under; `key` tells the rounds of a loop apart."""
-    check_name(name, "the step's name")
+    if ":" in check_name(name, "the step's name"):
+        raise SettingsError(
+            f"the step's name is {shown(name)}: expected one without a colon, which sets off the key; give key= instead"
+        )
     return f"step:{name}" if key is None else f"step:{name}:{check_key(key, 'the key of the step')}"
 
 
