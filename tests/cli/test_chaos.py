@@ -81,6 +81,9 @@ def test_what_must_be_zero_and_is_not_is_shown_with_an_instance(capsys: pytest.C
     assert first.endswith("1.00 / 2.00 / 2.00 s  0.01")
     assert second.split()[:5] == ["term", "PASS", "100", "0", "0"]
     assert "kill: lost: 1, as the lost one" in said
+    assert (lost.open, fine.open) == (False, False)
+    assert Finding(fault="x", report=fine.report, missing=("no job was hit: nothing was proved",)).open
+    assert not Finding(fault="x", report=lost.report, missing=("nothing was proved",)).open
     assert (lost.good, fine.good, Finding(fault="x", report=fine.report, missing=("proof",)).good) == (
         False,
         True,

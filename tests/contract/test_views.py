@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -24,7 +25,7 @@ from tests.support.drafts import draft, new_id, want
 from windlass.core.draft import Draft
 from windlass.core.outcome import Cancelled
 from windlass.core.status import Status
-from windlass.stores.contract import Action, Count, Filter, Minute, Store, Verdict
+from windlass.stores.contract import Action, Count, Filter, Looked, Minute, Store, Verdict
 
 RECENT = timedelta(minutes=5)
 PARENT = new_id()
@@ -65,6 +66,15 @@ async def test_jobs_are_got_in_the_order_asked_with_gaps_for_the_missing(store: 
     assert await store.views.get([]) == []
     assert await store.views.get(["not an id"]) == [None]
     assert await store.views.history(missing) == []
+
+
+async def test_a_job_is_looked_at_with_its_history(store: Store) -> None:
+    large = json.dumps({"text": "x" * 100_000})
+    job = await start(store, draft(payload=large, queue="q"))
+    await settle(store, job)
+    assert await store.views.look(job.id) == Looked(await get(store, job.id), await store.views.history(job.id))
+    assert await store.views.look(new_id()) is None
+    assert await store.views.look("not an id") is None
 
 
 async def test_a_thousand_jobs_are_got_at_once(store: Store) -> None:

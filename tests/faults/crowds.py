@@ -95,8 +95,8 @@ class AfterALongPast(Trial):
 
     async def evidence(self) -> Evidence:
         """Only of its own jobs, with the counts of their queue."""
-        counts = {status: await self.desk.jobs.count(queue="default", status=status) for status in Status}
-        shown = {("default", status): count.n for status, count in counts.items() if count.exact}
+        counts = await self.desk.store.views.recount(frozenset(Status))  # more than `count` goes up to
+        shown = {(one.queue, one.status): one.count.n for one in counts if one.queue == "default"}
         return replace(await super().evidence(), shown=shown)
 
 

@@ -102,7 +102,7 @@ def carried_out(number: str, store: str, seed: int, long: bool) -> tuple[Finding
     except Exception as error:  # noqa: BLE001  # hours of other trials are not to be lost with one that broke off
         why = f"broke off: {type(error).__name__}: {error}"
         found = Finding(fault=number, report=Report(acknowledged=0), missing=(why[:300],)), ""
-    said = f"ok: {figures(found[0])}" if found[0].good else f"FAILED {found[0].told()}"
+    said = f"ok: {figures(found[0])}" if found[0].good else f"FAILED {found[0].told()} ({figures(found[0])})"
     sys.stdout.write(f"{number} {store} seed {seed}: {said}\n")
     sys.stdout.flush()
     return found

@@ -99,8 +99,7 @@ class Viewer:
             await self._page()
         else:
             with suppress(JobNotFound):  # nobody keeps a job from being pruned for those who look at it
-                await self._app.jobs.get(self._known.id)
-                await self._app.jobs.history(self._known.id)
+                await self._app.jobs.look(self._known.id)
 
     def _user(self) -> str:
         return f"u{self._chance.randrange(USERS)}"

@@ -74,6 +74,11 @@ class Finding:
         """Whether nothing is broken, and the trial proved that."""
         return not self.report.broken and not self.missing
 
+    @property
+    def open(self) -> bool:
+        """Whether nothing is broken, but the fault did not come to bear, so that nothing was proved either."""
+        return not self.report.broken and bool(self.missing) and all("proved" in text for text in self.missing)
+
     def told(self) -> str:
         """Why it is not good."""
         return "\n".join([*self.report.told().splitlines(), *self.missing])

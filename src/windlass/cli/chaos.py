@@ -65,7 +65,10 @@ def chaos(
     show.all(Windlass(url).address, findings)
     if keep:
         given.screen.say(f"kept: namespaces {PREFIX}… of the store, and {folder}")
-    if not all(finding.good for finding in findings):
+    bad = [finding for finding in findings if not finding.good]
+    if bad and all(finding.open for finding in bad):
+        raise Stop(FAILURE, "nothing is broken, but not all was proved: see above, and give more --jobs or --seconds")
+    if bad:
         raise Stop(FAILURE, "something that must be zero is not: see above, and repeat with --keep")
 
 
@@ -91,12 +94,21 @@ async def _run(
             except NotHere as why:
                 _skip(screen, name, str(why))
                 continue
-            try:
-                findings.append(await run(name, place, told, seed))
-            finally:
-                if not keep:
-                    await asyncio.shield(_remove(place))
+            finding = await _tried(name, place, told, seed, keep=keep)
+            if finding.open:
+                # As on a busy machine: where the fault came when there was nothing to harm, it comes once more.
+                again = replace(place, namespace=f"{place.namespace}_again", folder=folder / f"{name}_again")
+                finding = await _tried(name, again, told, seed + 1, keep=keep)
+            findings.append(finding)
     return findings
+
+
+async def _tried(name: str, place: Place, plan: Plan, seed: int, *, keep: bool) -> Finding:
+    try:
+        return await run(name, place, plan, seed)
+    finally:
+        if not keep:
+            await asyncio.shield(_remove(place))
 
 
 def _skip(screen: Screen, name: str, why: str) -> None:

@@ -70,8 +70,7 @@ def job(
 
     async def work(desk: Desk) -> None:
         job_id = await whole_id(desk, id)
-        found = await desk.app.jobs.get(job_id)
-        history = await desk.app.jobs.history(job_id)
+        found, history = await desk.app.jobs.look(job_id)
         if desk.screen.as_json:
             desk.screen.fact({**job_facts(found, contents=True), "history": [entry_facts(one) for one in history]})
         else:

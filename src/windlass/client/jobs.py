@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windlass.client.explaining import Explanation
     from windlass.core.history import Entry
     from windlass.core.job import Job
+    from windlass.stores.contract import Looked
 
 JobRef: TypeAlias = str | Handle[Any]
 """a job by its id, or by the handle that enqueueing gave"""
@@ -71,6 +72,14 @@ class JobsRoom:
 
         job = await self.get(job_id)
         return await explained(await self._client.ready(), job)
+
+    async def look(self, job_id: str) -> Looked:
+        """The job with everything that happened to it, as both stood at one moment; JobNotFound when there is none."""
+        store = await self._client.ready()
+        looked = await store.views.look(check_id(job_id))
+        if looked is None:
+            raise JobNotFound(job_id)
+        return looked
 
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""

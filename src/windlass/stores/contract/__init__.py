@@ -20,7 +20,17 @@ from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Sch
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
 from windlass.stores.contract.types import TypeInfo, Types
-from windlass.stores.contract.views import COUNT_CAP, MOST_COUNTED, Count, Figures, Minute, Stats, StatusCount, Views
+from windlass.stores.contract.views import (
+    COUNT_CAP,
+    MOST_COUNTED,
+    Count,
+    Figures,
+    Looked,
+    Minute,
+    Stats,
+    StatusCount,
+    Views,
+)
 from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
 
 __all__ = [
@@ -63,6 +73,7 @@ __all__ = [
     "Keys",
     "Lease",
     "Locks",
+    "Looked",
     "Minute",
     "NewKey",
     "Notice",

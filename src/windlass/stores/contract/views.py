@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from windlass.core.history import Entry
 from windlass.core.job import Job
@@ -72,6 +72,13 @@ class Stats:
     minutes: tuple[Minute, ...]
 
 
+class Looked(NamedTuple):
+    """A job and its moves, oldest first, as both stood at one moment."""
+
+    job: Job
+    history: list[Entry]
+
+
 class Views(Protocol):
     """Looking, without changing anything."""
 
@@ -97,6 +104,10 @@ class Views(Protocol):
 
     async def count(self, filter_: Filter, cap: int = COUNT_CAP) -> Count:
         """How many match, counted up to the cap; not exact either when so many were looked at for the other words."""
+        ...
+
+    async def look(self, job_id: str) -> Looked | None:
+        """The job with its history, in one read."""
         ...
 
     async def history(self, job_id: str) -> list[Entry]:

@@ -14,6 +14,7 @@ from windlass.stores.contract import (
     Count,
     Figures,
     Filter,
+    Looked,
     Minute,
     Page,
     Stats,
@@ -110,6 +111,12 @@ class MongoViews(Room):
         [row] = await (await self.link.jobs.aggregate(pipeline)).to_list()
         looked, fit = (row[name][0]["n"] if row[name] else 0 for name in ("looked", "fit"))
         return Count(min(fit, cap), looked <= cap)
+
+    @guarded
+    async def look(self, job_id: str) -> Looked | None:
+        """The whole document."""
+        doc = await self.link.jobs.find_one({"_id": job_id})
+        return Looked(job_of(doc), entries_of(doc)) if doc else None
 
     @guarded
     async def history(self, job_id: str) -> list[Entry]:

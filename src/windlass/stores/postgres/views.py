@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, MOST_COUNTED, Count, Figures, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import (
+    COUNT_CAP,
+    MOST_COUNTED,
+    Count,
+    Figures,
+    Filter,
+    Looked,
+    Minute,
+    Page,
+    Stats,
+    StatusCount,
+)
 from windlass.stores.contract.paging import ANY_WAY, cut, nearest, page_of, walk_of
 from windlass.stores.lines import entries_of
 from windlass.stores.postgres.connection import Room, guarded
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
 
 GET = f"SELECT {COLUMNS} FROM windlass_jobs AS j WHERE j.id = ANY ($1::text[])"  # noqa: S608  # made of constants
+LOOK = f"SELECT {COLUMNS}, j.history FROM windlass_jobs AS j WHERE j.id = $1::text"  # noqa: S608  # the same
 HISTORY = "SELECT history FROM windlass_jobs WHERE id = $1::text"
 COUNTS = """
 SELECT status, queue, count(*) FROM unnest($1::text[]) AS status CROSS JOIN LATERAL (
@@ -102,6 +114,12 @@ class PostgresViews(Room):
         rows = await self.link.fetch(search.counts(), *search.values, cap + 1)
         n = sum(fit for fit, _ in rows)
         return Count(min(n, cap), n <= cap and all(looked <= cap for _, looked in rows))
+
+    @guarded
+    async def look(self, job_id: str) -> Looked | None:
+        """The whole row."""
+        rows = await self.link.fetch(LOOK, job_id)
+        return Looked(job_of(rows[0]), entries_of(rows[0]["history"])) if rows else None
 
     @guarded
     async def history(self, job_id: str) -> list[Entry]:

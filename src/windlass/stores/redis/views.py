@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
-from windlass.stores.contract import COUNT_CAP, MOST_LOOKED_AT, Count, Figures, Filter, Minute, Page, Stats, StatusCount
+from windlass.stores.contract import (
+    COUNT_CAP,
+    MOST_LOOKED_AT,
+    Count,
+    Figures,
+    Filter,
+    Looked,
+    Minute,
+    Page,
+    Stats,
+    StatusCount,
+)
 from windlass.stores.contract.paging import ANY_WAY, page_of, walk_of
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.records import (
@@ -118,6 +129,13 @@ class RedisViews(Room):
 
     async def _counts(self) -> list[tuple[Status, str, str, int]]:
         return list(counts_of(await self.link.command("HGETALL", self.link.key("counts"))))
+
+    @guarded
+    async def look(self, job_id: str) -> Looked | None:
+        """Its record has both."""
+        record = await self.link.command("GET", self.link.key(f"j:{job_id}"))
+        [job] = await self._jobs([(job_id, record)])
+        return None if job is None else Looked(job, entries_of(unpacked(record)))
 
     @guarded
     async def history(self, job_id: str) -> list[Entry]:

@@ -14,6 +14,7 @@ from windlass.stores.contract import (
     Count,
     Figures,
     Filter,
+    Looked,
     Minute,
     Page,
     Stats,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from windlass.stores.sqlite.engine import Engine
 
 GET = f"SELECT {COLUMNS} FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # COLUMNS is a constant
+
+LOOK = f"SELECT {COLUMNS}, history FROM windlass_jobs WHERE id = ?"  # noqa: S608  # the same
 
 
 class SqliteViews:
@@ -101,6 +104,12 @@ class SqliteViews:
             fit, looked = db.execute(self._sql(part.counted), (*part.values, cap + 1)).fetchone()
             n, exact = n + fit, exact and looked <= cap
         return Count(min(n, cap), exact and n <= cap)
+
+    async def look(self, job_id: str) -> Looked | None:
+        """The whole row."""
+        statement = self._sql(LOOK)
+        row = await self._engine.read(lambda db, _: db.execute(statement, (job_id,)).fetchone())
+        return Looked(job_of(row), entries_of(row[-1])) if row else None
 
     async def history(self, job_id: str) -> list[Entry]:
         """The job's moves, oldest first."""
