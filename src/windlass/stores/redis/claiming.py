@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from windlass.stores.contract import Claimed
-from windlass.stores.redis.records import Shared, as_duration_ms, job_of, told
+from windlass.stores.redis.records import Shared, as_duration_ms, job_of, kept_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,11 +74,19 @@ async def claim(link: Link, want: Want, marks: Marks) -> Claimed:
     kinds: dict[bytes, Shared] = {}
     return Claimed(
         [
-            job_of(id_.decode(), record, kinds, apart.decode())
-            for id_, record, apart in zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+            job_of(id_.decode(), record, kinds, *_beside(beside))
+            for id_, record, beside in zip(answer[::3], answer[1::3], answer[2::3], strict=True)
         ],
         more=bool(more),
     )
+
+
+def _beside(found: bytes | list[bytes]) -> tuple[str, str | None]:
+    """The payload that lies beside a record, and what its job has kept; of most only the first is told."""
+    if isinstance(found, bytes):
+        return found.decode(), None
+    *kept, payload = found
+    return payload.decode(), kept_of(kept)
 
 
 def _pairs(numbers: Mapping[str, int]) -> list[Value]:

@@ -19,6 +19,7 @@ from windlass.stores.redis.records import (
     PART,
     PARTS,
     REST,
+    STAMP,
     as_duration_ms,
     as_ms,
     asked_of,
@@ -109,7 +110,7 @@ def _alike(drafts: Sequence[Draft]) -> list[Value]:
     return values
 
 
-_COUNT = 13  # where a group of `_alike` has its number of drafts
+_COUNT = 14  # where a group of `_alike` has its number of drafts
 
 
 def _shared(draft: Draft, *, apart: bool) -> list[Value]:
@@ -149,8 +150,9 @@ _SIZE, _SHARED_END, _PAYLOAD, _APART, _BLOCKED_BY, _KEY, _MORE, _CONTROL = (
 )
 _PLACES = {**{name: at for at, name in enumerate(_BODY)}, **{name: None for part in PARTS.values() for name in part}}
 _OWN, _ASKED = ([_PLACES.get(name) for name in KEPT.of(origin)] for origin in (Origin.DRAFT, Origin.OPTIONS))
-_MORE_OF = itemgetter(*map(Draft._fields.index, PARTS["more"]))
-_CONTROL_OF = itemgetter(*map([*KEPT.of(Origin.OPTIONS)].index, PARTS["control"]))
+_MORE_OF = itemgetter(*(Draft._fields.index(name) for name in PARTS["more"] if name in Draft._fields))
+_FROM_OPTIONS = [*KEPT.of(Origin.OPTIONS)]
+_CONTROL_OF = itemgetter(*(_FROM_OPTIONS.index(name) for name in PARTS["control"] if name in _FROM_OPTIONS))
 
 
 def _from_options(options: Options) -> list[str]:
@@ -172,9 +174,10 @@ def _body(draft: Draft, groups: Groups, payload: str) -> list[str]:
         if value is not None and at is not None:
             body[at] = str(value)
     body[_KEY] = draft.unique_queued or ""
-    body[_MORE] = _joined(_MORE_OF(draft))
+    options = draft.options
+    body[_MORE] = _joined((*_MORE_OF(draft), None if options.expires is None else STAMP, options.origin))
     body[_PAYLOAD], body[_APART] = payload, "" if payload else "1"
-    if draft.options.awaits is not None:
+    if options.awaits is not None:
         body[_BLOCKED_BY] = BlockedBy(Kind.FLOW, draft.id).text
     body[_SIZE] = str(len(NUL.join(body[_SIZE + 1 : _SHARED_END]).encode()))
     return body
@@ -192,6 +195,7 @@ def _group(type_: str, options: Options) -> list[Value]:
         _ms(options.longest_wait),
         _ms(options.idempotency_window),
         int(options.awaits is not None),
+        _ms(options.expires),
     ]
 
 

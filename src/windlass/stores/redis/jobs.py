@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from windlass.core.draft import Draft
     from windlass.core.transition import Transition
-    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.contract import Answer, Keep, Lease, Order, Report, Rescued, Retention, Want
     from windlass.stores.redis.connection import Link
 
 
@@ -60,6 +60,11 @@ class RedisJobs(Room):
         return await settling.report(self.link, reports) if reports else []
 
     @guarded
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        """Have running jobs remember values."""
+        return await settling.keep(self.link, keeps)
+
+    @guarded
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write transitions."""
         return await settling.apply(self.link, transitions)
@@ -97,7 +102,7 @@ class RedisJobs(Room):
 
 
 _ENQUEUE_LATER = "enqueue after your commit, with a unique or idempotency key so that a second try makes no second job"
-_AFTERWARDS = "cancel, retry or delete after your commit"
+_AFTERWARDS = "cancel, retry, delete or signal after your commit"
 
 
 def _refuse(tx: object, instead: str = _ENQUEUE_LATER) -> NoReturn:

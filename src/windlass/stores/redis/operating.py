@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from windlass.stores.redis.connection import Link, Value
 
-_ACTIONS = {Action.CANCEL: "c", Action.RETRY: "r", Action.DELETE: "x"}
+_ACTIONS = {Action.CANCEL: "c", Action.RETRY: "r", Action.DELETE: "x", Action.SIGNAL: "g"}
 _AT_ONCE = 200  # orders in one script: each may free a line of blocked jobs
 
 
@@ -22,7 +22,9 @@ async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
     for first in range(0, len(orders), _AT_ONCE):
         values: list[Value] = []
         for order in orders[first : first + _AT_ONCE]:
-            values += [order.id, _ACTIONS[order.action], told(order.actor, order.reason), _only(order)]
+            name, text = order.signal or ("", "")
+            rest = told(order.actor, name or order.reason)
+            values += [order.id, _ACTIONS[order.action], rest, _only(order), name, text]
         answers += [_answer(found) for found in await link.once("operate", values)]
     return answers
 

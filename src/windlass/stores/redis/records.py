@@ -5,6 +5,7 @@ node, so that a script may use them together.
 
     j:<id>              one job, its fields in the order of FIELDS between NUL characters; the last is its history
     x:<id>              its payload, where that is long: `apart` then says so, and moves do not write it again
+    k:<id>              what it has kept, a hash of JSON texts by name; `keeps` then says so
     v:<status|queue|type>   ids of the jobs of one status, queue and type; ids sort by age, so views list newest first.
                         Those that are queued or processing are in one list, as of the status `a`: claims leave it alone
     counts              how many jobs there are of each status, queue and type; what has none is not in it
@@ -12,12 +13,14 @@ node, so that a script may use them together.
     w:<queue|type|priority> queued jobs by run_at, then id; `lines` names those that are not empty, by priority
     by:<queue>          the lines of one queue (type|priority), by priority, for claims where there are many;
                         `of:<type>` those of one type (queue|priority), but for queues that are paused
-    due                 scheduled and retrying jobs by run_at
+    due                 scheduled and retrying jobs by run_at, and those that wait for a signal by when their time is up
+    expiring            waiting jobs that no worker has taken yet, by when they expire
     leases:<queue|type> processing jobs by the end of their lease; `cancels` those somebody asked to cancel
     leased              queue|type of those lists, by an instant before which no lease of them ends
     confirmed           processing jobs whose lease was extended, by its token
     charged             jobs a lost lease of which is counted as a crash, by its token
-    b:<what>            jobs blocked by one limit, key, rate or flow, by queued_at; `blocked` names what is not empty
+    b:<what>            jobs blocked by one limit, key, rate, flow or signal, by queued_at; `blocked` names what is not
+                        empty, but for signals: no sweep has to look at these
     rooms               rates that jobs are blocked by, by the instant at which there may be room
     slots               how many jobs of each limit key are processing
     keys                which job holds each unique key
@@ -67,13 +70,15 @@ from windlass.stores.columns import Columns, make_job, writer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAYOUT = "1"
+LAYOUT = "2"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUL = "\0"
 SEP = "\x1f"
 PART = "\x1e"
 LONG = 512
 """a payload of more characters than this lies apart"""
+STAMP = "\x1d"
+"""in place of an instant that a script is to fill in"""
 
 KEPT = Columns(
     {
@@ -81,7 +86,9 @@ KEPT = Columns(
         "correlation_id": "correlation",
         "duration_ms": "duration",
         "entity_name": "entity",
+        "expires_at": "expiry",
         "idempotency_key": "idempotent",
+        "kept_json": "keeps",
         "lease_expires_at": "expires_at",
         "lease_token": "token",
         "metadata_json": "metadata",
@@ -115,7 +122,10 @@ REST = (
 """What moves leave alone, in one piece with the history behind it."""
 FIELDS = (*OWN, "size", *SHARED, *REST, "history")
 """The order of a record's fields; scripts know them by their numbers."""
-PARTS = {"more": ("rate_key", "fair_key", "next_id"), "control": ("rate_n", "rate_ms", "awaits", "takes")}
+PARTS = {
+    "more": ("rate_key", "fair_key", "next_id", "expiry", "origin"),
+    "control": ("rate_n", "rate_ms", "awaits", "takes", "keeps"),
+}
 """Fields that are made of several, which few jobs have: empty if all of them are. A new field comes last in one of
 these, in `more` if each job has its own: records that were written without it are read as well."""
 MORE, SIZE, MOVES = (FIELDS.index(name) for name in ("more", "size", "moves"))
@@ -147,6 +157,8 @@ EVENTS = {
     Happened.RELEASED: "l",
     Happened.LOST: "L",
     Happened.CRASHED: "C",
+    Happened.SUSPENDED: "w",
+    Happened.SIGNALLED: "i",
     Happened.CANCEL_REQUESTED: "a",
     Happened.CANCELLED: "c",
     Happened.RETRIED: "t",
@@ -215,7 +227,7 @@ Shared: TypeAlias = list[Any]
 
 
 _AT = {name: at for at, name in enumerate(KEPT.names)}
-_ID, _PAYLOAD, _TAGS = _AT["id"], _AT["payload"], _AT["tags"]
+_ID, _PAYLOAD, _TAGS, _KEEPS = _AT["id"], _AT["payload"], _AT["tags"], _AT["keeps"]
 
 
 def _reading(names: Sequence[str], convert: Mapping[Kind, Convert]) -> tuple[tuple[int, Convert | None], ...]:
@@ -246,8 +258,11 @@ def _shared(piece: bytes) -> Shared:
     return job
 
 
-def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "") -> Job:
-    """The job of a record; `kinds` is what records read before it have shared, `apart` a payload that lies apart."""
+def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "", kept_json: str | None = None) -> Job:
+    """The job of a record; `kinds` is what records read before it have shared.
+
+    `apart` is a payload that lies apart, and `kept_json` what the job has kept, if the record says that it keeps some.
+    """
     own = record.split(b"\0", SIZE + 1)
     more, end, pieces = own[MORE], int(own[SIZE]), own[-1]
     piece = pieces[:end]
@@ -268,7 +283,15 @@ def job_of(id_: str, record: bytes, kinds: dict[bytes, Shared], apart: str = "")
         for (at, value_of), part in zip(_MORE, more.decode().split(PART)):
             if part:
                 job[at] = value_of(part) if value_of else part
+    if job[_KEEPS]:
+        job[_KEEPS] = kept_json
     return make_job(Job, job)
+
+
+def kept_of(texts: Sequence[bytes]) -> str:
+    """What a job has kept, from names and texts in turn. In the order of the names: Redis promises none."""
+    words = [text.decode() for text in texts]
+    return json.dumps(dict(zip(words[::2], words[1::2])), sort_keys=True)
 
 
 asked_of = writer(

@@ -8,7 +8,7 @@ from windlass.core.errors import SchemaMismatch
 from windlass.stores.redis import records
 from windlass.stores.redis.connection import Room, guarded
 
-MIGRATIONS = ("0001_install",)
+MIGRATIONS = ("0001_install", "0002_steps")
 VERSION = len(MIGRATIONS)
 
 
@@ -39,7 +39,7 @@ class RedisSchema(Room):
         """Name every list that does not hold what is counted."""
         return [word.decode() for word in await self.link.run("verify", [records.LAYOUT])]
 
-    def statements(self, installed: int = 0) -> str:  # there is one step
+    def statements(self, installed: int = 0) -> str:  # one command does it from any version
         """The migration as a command for redis-cli, under the layout it stands for."""
         layout = "\n".join(f"# {line}".rstrip() for line in (records.__doc__ or "").splitlines())
         return f"{layout}\nHSET {self.link.key('meta')} schema {VERSION} layout {records.LAYOUT}"

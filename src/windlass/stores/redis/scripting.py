@@ -15,8 +15,9 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 
+from windlass.core import kept
 from windlass.core.blocked import Kind
-from windlass.stores.redis.records import FIELDS, REST
+from windlass.stores.redis.records import FIELDS, PARTS, REST
 
 _PARTS = {
     "enqueue": ("inserting",),
@@ -25,22 +26,32 @@ _PARTS = {
     "put": ("ticking",),
     "halt": ("ticking",),
     "due": ("ticking",),
-    "operate": ("once",),
+    "operate": ("once", "keeping"),
     "drop": ("ticking", "once"),
     "keep": ("locking",),
     "migrate": ("tokens",),
     "claim": ("tokens", "gate"),
+    "promote": ("keeping",),
+    "remember": ("keeping",),
     "acquire": ("tokens", "locking"),
-    "apply": ("settling",),
-    "rescue": ("settling",),
+    "apply": ("keeping", "settling"),
+    "rescue": ("keeping", "settling"),
 }
 """what scripts share beside records.lua and common.lua"""
 SHARED = frozenset({"records", "common"}.union(*_PARTS.values()))
 """files that are no script by themselves"""
 
-_NUMBERS = {**{name.upper(): n for n, name in enumerate(FIELDS, 1)}, "REST": FIELDS.index(REST[0]) + 1}
+_NUMBERS = {
+    **{name.upper(): n for n, name in enumerate(FIELDS, 1)},
+    "REST": FIELDS.index(REST[0]) + 1,
+    **{name.upper(): n for parts in PARTS.values() for n, name in enumerate(parts, 1)},
+    "KEPT_LARGEST": kept.LARGEST,
+    "KEPT_BYTES": kept.MOST_BYTES,
+    "KEPT_NAMES": kept.MOST,
+}
 PLACES = f"local {', '.join(_NUMBERS)} = {', '.join(map(str, _NUMBERS.values()))}"
-"""Lua for the places of a record's fields, from 1, and for where those begin that moves leave alone."""
+"""Lua for the places of a record's fields and of the parts of fields, from 1, for where those begin that moves leave
+alone, and for how much a job may keep."""
 
 _BLOCKED_BY = re.compile(r"\bBY\.(\w+)")
 _LITERAL = r"(?:-?\d+|'[^']*')"

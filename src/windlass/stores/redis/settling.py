@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windlass.core.transition import refuse
-from windlass.stores.contract import Extended, Lease, Report, Verdict
+from windlass.core.blocked import Kind
+from windlass.core.transition import go_on, refuse
+from windlass.stores.contract import Extended, Keep, Lease, Report, Verdict
 from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, packed, told
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     for one in reports:
         values += [one.lease.id, one.lease.token, packed([one.progress.text()])]
     return [_VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
+
+
+async def keep(link: Link, keeps: Sequence[Keep]) -> list[Verdict]:
+    """Have running jobs remember values, one verdict each."""
+    verdicts: list[Verdict] = []
+    for first in range(0, len(keeps), _AT_ONCE):
+        values: list[Value] = []
+        for value in keeps[first : first + _AT_ONCE]:
+            values += [value.lease.id, value.lease.token, value.name, value.json]
+        verdicts += [_VERDICTS[letter] for letter in (await link.run("remember", values)).decode()]
+    return verdicts
 
 
 async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -110,4 +122,5 @@ def _common(one: Transition) -> tuple[str, ...]:
         one.error.text() if one.error else "",
         told(note=one.note),
         one.blocked_by or "",
+        told(note=go_on(one).note) if Kind.SIGNAL.blocks(one.blocked_by) else "",
     )

@@ -31,6 +31,7 @@ from windlass.stores.redis.records import (
     entries_of,
     instant,
     job_of,
+    kept_of,
     unpacked,
 )
 from windlass.stores.redis.searching import Searched
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from windlass.stores.redis.connection import Value
 
 _KEPT = "figures"
+_UNREAD = "{}"  # until what a job has kept is read
 _AT_ONCE = 1000  # jobs looked at in one script: others wait for as long as it runs
 
 
@@ -61,7 +63,12 @@ class RedisViews(Room):
 
     async def _jobs(self, found: Sequence[tuple[str, bytes | None]]) -> list[Job | None]:
         kinds: dict[bytes, Shared] = {}
-        jobs = [None if value is None else job_of(id_, value, kinds) for id_, value in found]
+        jobs = [None if value is None else job_of(id_, value, kinds, kept_json=_UNREAD) for id_, value in found]
+        await self._read_payloads(jobs)
+        await self._read_kept(jobs)
+        return jobs
+
+    async def _read_payloads(self, jobs: list[Job | None]) -> None:
         apart = [(at, job) for at, job in enumerate(jobs) if job is not None and not job.payload_json]
         for first in range(0, len(apart), _AT_ONCE):
             part = apart[first : first + _AT_ONCE]
@@ -69,7 +76,14 @@ class RedisViews(Room):
             for (at, job), payload in zip(part, payloads, strict=True):
                 # Without a payload it was deleted since.
                 jobs[at] = None if payload is None else job._replace(payload_json=payload.decode())
-        return jobs
+
+    async def _read_kept(self, jobs: list[Job | None]) -> None:
+        keep = [(at, job) for at, job in enumerate(jobs) if job is not None and job.kept_json is not None]
+        for first in range(0, len(keep), _AT_ONCE):
+            part = keep[first : first + _AT_ONCE]
+            kept = await self.link.run("kept", [job.id for _, job in part])
+            for (at, job), texts in zip(part, kept, strict=True):
+                jobs[at] = job._replace(kept_json=kept_of(texts)) if texts else None  # without any it was deleted since
 
     @guarded
     async def blocked(self, lines: Sequence[str], n: int, after: Job | None = None) -> list[Job]:

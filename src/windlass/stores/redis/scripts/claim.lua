@@ -1,7 +1,8 @@
 -- ARGV: worker, n, lease in ms, mark, whether this claim is asked again, the worker as history tells of it, a number by
 -- chance (24 bits), how many earlier marks, these, how many weights, each queue and its weight, how many queues (-1: all),
 -- each queue and its allowance, then the types. Answers whether another claim may bring more (2: this mark has a rest), then
--- id, record and payload where that lies apart, for each job claimed.
+-- id, record and payload where that lies apart, for each job claimed; of one that has kept values a list in place of the
+-- payload, names and values and then the payload.
 --
 -- A mark stands for one claim. What it took is kept under it, in case that the answer is lost: then it is asked for again,
 -- or the worker's next claim names the mark as one in doubt (?). From then on it is void: the request itself may still be on
@@ -14,13 +15,23 @@ local MOST_BLOCKED = 500
 local VOID, KEPT = 'void', 3600000
 local until_ = digits[now + lease]
 
+local function beside(id, job)
+  local payload = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
+  if not keeps_some(job) then
+    return payload
+  end
+  local kept = redis.call('HGETALL', P .. 'k:' .. id)
+  kept[#kept + 1] = payload
+  return kept
+end
+
 local function answer(ids, more)
   local told = {more}
   for _, id in ipairs(ids) do
     local job, at = job_of(id), #told
     told[at + 1] = id
     told[at + 2] = job[TEXT] or joined(job)
-    told[at + 3] = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
+    told[at + 3] = beside(id, job)
   end
   return told
 end
@@ -369,6 +380,7 @@ local function full()
 end
 
 -- Takes the first of a queue, or puts it aside; answers whether one was taken, or nothing where the queue has no more.
+-- One that has expired is left to promote.lua, and in no line until then: the next claim need not pass it over.
 local function serve(place, beside)
   local line, id = foremost(place, beside)
   if not line then
@@ -378,7 +390,9 @@ local function serve(place, beside)
   line.at, line.gone = line.at + 2, line.gone + 1
   local job = jobs[id]
   local by = job and not is_plain(job) and gate(job)
-  if by then
+  if by == EXPIRED then
+    blocked = blocked + 1
+  elseif by then
     put_aside(id, job, by)
     blocked = blocked + 1
   elseif job then

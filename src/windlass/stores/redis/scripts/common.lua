@@ -226,6 +226,25 @@ local function keep_turns(ids, known)
   end
 end
 
+-- A job that no worker has taken yet may expire; `job` has the fields that all of these share.
+local EXPIRING = P .. 'expiring'
+
+local function await_expiry(ids, job, here)
+  if job[TOKEN] ~= '0' then
+    return
+  end
+  for at = 1, #ids do
+    local expiry = expiry_of(jobs[ids[at]])
+    if expiry ~= '' then
+      if here then
+        add_all(EXPIRING, expiry, {ids[at]})
+      else
+        remove_all(EXPIRING, {ids[at]})
+      end
+    end
+  end
+end
+
 -- Leases that end then. `leased` names the lists that have some, by an instant before which none of a list ends.
 local function lease_all(known, ids, until_)
   add_all(known.leases, until_, ids)
@@ -239,6 +258,9 @@ local function leave_all(ids, job, to)
   known.n = known.n - #ids
   if VIEW[status] ~= VIEW[to] then
     remove_all(known.view, ids)
+  end
+  if WAITS[status] then
+    await_expiry(ids, job, false)
   end
   if status == 'q' then
     local line = line_of(job)
@@ -260,7 +282,11 @@ local function leave_all(ids, job, to)
     remove_all(DUE, ids)
   elseif status == 'b' then
     remove_all(P .. 'b:' .. job[BLOCKED_BY], ids)
-    queues_behind[job[BLOCKED_BY]] = true
+    if is_by(BY.signal, job[BLOCKED_BY]) then
+      remove_all(DUE, ids)
+    else
+      queues_behind[job[BLOCKED_BY]] = true
+    end
   elseif ENDED[status] then
     remove_all(known.ended, ids)
     for at = 1, #ids do
@@ -279,6 +305,9 @@ local function enter_all(ids, job, from)
   known.n = known.n + #ids
   if VIEW[status] ~= VIEW[from] then
     add_all(known.view, '0', ids)
+  end
+  if WAITS[status] then
+    await_expiry(ids, job, true)
   end
   if status == 'q' then
     add_each(line_of(job), RUN_AT, ids)
@@ -301,7 +330,12 @@ local function enter_all(ids, job, from)
     news.due = true
   elseif status == 'b' then
     add_each(P .. 'b:' .. job[BLOCKED_BY], QUEUED_AT, ids)
-    queues_behind[job[BLOCKED_BY]] = true
+    if is_by(BY.signal, job[BLOCKED_BY]) then
+      add_each(DUE, RUN_AT, ids) -- when its time is up
+      news.due = true
+    else
+      queues_behind[job[BLOCKED_BY]] = true
+    end
   elseif ENDED[status] then
     add_all(known.ended, job[FINISHED_AT], ids)
     endings[known] = job[FINISHED_AT]
@@ -568,7 +602,7 @@ local function erase(id, job)
   let_go(id, job)
   remove_all(P .. 'charged', {id})
   jobs[id] = false
-  redis.call('DEL', RECORD .. id, P .. 'x:' .. id)
+  redis.call('DEL', RECORD .. id, P .. 'x:' .. id, P .. 'k:' .. id)
 end
 
 -- A list may name a job whose record is gone, if somebody deleted that by hand: then the name goes too.
@@ -664,14 +698,26 @@ local function unblock(by, lost)
   return #ids
 end
 
+-- Answers how many go on.
 local function unblock_behind(waited)
   if redis.call('EXISTS', P .. 'blocked') == 0 then
-    return
+    return 0
   end
+  local n = 0
   for by, lost in pairs(waited) do
-    unblock(by, lost)
+    n = n + unblock(by, lost)
   end
   flush()
+  return n
+end
+
+-- Cancels a job that waits; its key is freed once that is written.
+local function cancel_waiting(id, job, rest)
+  local from = job[STATUS]
+  leave(id, job, 'c')
+  job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
+  enter(id, job, 'c', from)
+  tell(id, job, 'c', '', rest)
 end
 
 -- What may go on when this job has ended or stepped back; `lost` tells how it ended without success, if it did.

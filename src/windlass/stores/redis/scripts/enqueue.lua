@@ -5,7 +5,7 @@ local groups, drafts, at = {}, {}, 1
 while at <= #ARGV do
   local group = group_at(at)
   groups[#groups + 1] = group
-  group.before, group.after = group.before .. ARGV[at + GROUP], ARGV[at + GROUP + 1] .. group.after
+  group.before, group.after = group.before .. stamped(group, ARGV[at + GROUP]), ARGV[at + GROUP + 1] .. group.after
   group.apart, group.first = ARGV[at + GROUP + 2] == '1', at + GROUP + 4
   group.last = group.first + 2 * tonumber(ARGV[at + GROUP + 3]) - 1
   at = group.last + 1
@@ -57,6 +57,14 @@ for _, group in ipairs(groups) do
     end
   else
     listed[#listed + 1] = {DUE, waiting}
+    news.due = true
+  end
+  if group.expiry ~= '' then
+    local expiring = {}
+    for place = 2, m, 2 do
+      expiring[place - 1], expiring[place] = group.expiry, ids[place]
+    end
+    listed[#listed + 1] = {EXPIRING, expiring}
     news.due = true
   end
   lists.n = lists.n + m / 2

@@ -45,8 +45,14 @@ local function is_plain(job)
   return job[LIMIT_KEY] == '' and job[KEY_RUNNING] == '' and job[MORE] == ''
 end
 
+local EXPIRED = 'expired'
+
 -- What keeps a job from running now, counting what this very claim has let through.
 local function gate(job)
+  local expiry = job[TOKEN] == '0' and expiry_of(job) or ''
+  if expiry ~= '' and tonumber(expiry) <= now then
+    return EXPIRED
+  end
   local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
   if running == job[KEY] then
     running = ''

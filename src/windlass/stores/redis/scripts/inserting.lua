@@ -1,9 +1,9 @@
 -- Shared by insert.lua and fire.lua: drafts become jobs.
-local GROUP = 10
+local GROUP = 11
 local DRAFT = 7
 
 -- A group is what drafts asked for alike share: queue, type, priority, delay, run_at, the first line's note,
--- whether a conflict replaces, the longest wait, the idempotency window, whether it awaits others.
+-- whether a conflict replaces, the longest wait, the idempotency window, whether it awaits others, after what time it expires.
 local function group_at(at)
   local delay, run_at = ARGV[at + 3], ARGV[at + 4]
   if delay ~= '' then
@@ -15,6 +15,7 @@ local function group_at(at)
   return {
     queue = ARGV[at], type = ARGV[at + 1], priority = ARGV[at + 2], run_at = run_at, status = status,
     replaces = ARGV[at + 6] == '1', longest = ARGV[at + 7], window = tonumber(ARGV[at + 8]),
+    expiry = ARGV[at + 10] ~= '' and digits[now + tonumber(ARGV[at + 10])] or '',
     before = table.concat({status, run_at, status == 's' and '' or NOW, NOW, NOW}, '\0') .. '\0',
     after = '\0' .. NOW .. ',e' .. status .. ',,' .. ARGV[at + 5],
   }
@@ -29,8 +30,13 @@ local function draft_at(at, groups)
   }
 end
 
+-- Where records.STAMP stands, and no name or payload has such a character, a record tells when its job expires.
+local function stamped(group, text)
+  return group.expiry == '' and text or (string.gsub(text, '\29', group.expiry, 1))
+end
+
 local function record_of(draft)
-  return draft.group.before .. draft.body .. draft.group.after
+  return draft.group.before .. stamped(draft.group, draft.body) .. draft.group.after
 end
 
 local function replace(draft, holder_id, holder)
@@ -51,6 +57,10 @@ local function replace(draft, holder_id, holder)
   holder[REST] = table.concat(held, '\0', REST)
   holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, digits[run_at]
   holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, by
+  if group.expiry ~= expiry_of(holder) then
+    holder[MORE] = with_part(holder[MORE], EXPIRY, group.expiry)
+    news.due = true
+  end
   if to ~= 'b' then
     holder[QUEUED_AT] = to == 'q' and NOW or ''
   end
@@ -111,6 +121,7 @@ local function write(draft)
     job[RUN_AT] = digits[turn_at(job, fair)]
   end
   enter(id, job, group.status)
+  news.due = news.due or group.expiry ~= ''
   if draft.listed then
     each_list(job, function(key, ids) add_all(key, 0, ids) end, {id})
   end

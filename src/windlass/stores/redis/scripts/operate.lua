@@ -1,12 +1,8 @@
--- ARGV: id, action (c cancel, r retry, x delete), what history tells of the operator and the statuses it is meant for
--- ('' all), for each order. Answers verdict, the status found and the holder of its key, for each.
+-- ARGV: id, action (c cancel, r retry, x delete, g signal), what history tells of the operator, the statuses it is meant for
+-- ('' all), name and value of a signal, for each order. Answers verdict, the status found and the holder of its key, for each.
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
-    local from = job[STATUS]
-    leave(id, job, 'c')
-    job[FINISHED_AT], job[UPDATED_AT], job[CANCEL_AT], job[BLOCKED_BY] = NOW, NOW, NOW, ''
-    enter(id, job, 'c', from)
-    tell(id, job, 'c', '', rest)
+    cancel_waiting(id, job, rest)
     flush()
     if job[KEY] ~= '' then
       let_go(id, job)
@@ -30,6 +26,9 @@ end
 
 local function restart(id, job)
   job[ATTEMPTS], job[CRASHES] = '0', '0'
+  if expiry_of(job) ~= '' then
+    job[MORE] = with_part(job[MORE], EXPIRY, '')
+  end
   remove_all(P .. 'charged', {id})
   for _, field in ipairs({RESULT, ERROR, PROGRESS, FINISHED_AT, STARTED_AT, DURATION, WAIT, WORKER, CANCEL_AT}) do
     job[field] = ''
@@ -78,14 +77,36 @@ local function delete(id, job)
   return 'done'
 end
 
+-- As core.kept.receive says. The value is written first: if memory is full, that is refused and nothing has changed.
+local function signal(id, job, rest, name, text)
+  local by = BY.signal .. name
+  if ENDED[job[STATUS]] then
+    return 'refused'
+  elseif has_kept(id, job, by) then
+    return 'duplicate'
+  elseif not has_room(id, job, by, text) then
+    return 'full'
+  end
+  keep_value(id, job, by, text)
+  local waits = job[STATUS] == 'b' and job[BLOCKED_BY] == by
+  if waits then
+    leave(id, job, 'q')
+    job[RUN_AT], job[QUEUED_AT], job[BLOCKED_BY] = NOW, NOW, ''
+    enter(id, job, 'q', 'b')
+  end
+  tell(id, job, 'i', '', rest)
+  flush()
+  return waits and 'done' or 'kept'
+end
+
 local done_before = answered()
 if done_before then
   return done_before
 end
 
-local ACTIONS = {c = cancel, r = retry, x = delete}
+local ACTIONS = {c = cancel, r = retry, x = delete, g = signal}
 local answers, asked = {}, false
-for at = 1, #ARGV, 4 do
+for at = 1, #ARGV, 6 do
   local id, job = ARGV[at], job_of(ARGV[at])
   if not job then
     answers[#answers + 1] = {'missing'}
@@ -93,12 +114,12 @@ for at = 1, #ARGV, 4 do
     answers[#answers + 1] = {'refused', job[STATUS]}
   else
     local found = job[STATUS]
-    local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2])
+    local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2], ARGV[at + 4], ARGV[at + 5])
     answers[#answers + 1] = {verdict, found, holder}
-    -- Of jobs that are gone no list tells; nor of those that were only asked to stop.
+    -- Of jobs that are gone no list tells; nor of those that were only asked to stop, or keep a signal for later.
     news.cancel = news.cancel or verdict == 'requested'
-    asked = asked or verdict == 'requested' or (verdict == 'done' and ARGV[at + 1] == 'x')
-    if verdict == 'done' then
+    asked = asked or verdict == 'requested' or verdict == 'kept' or (verdict == 'done' and ARGV[at + 1] == 'x')
+    if verdict == 'done' and ARGV[at + 1] ~= 'g' then
       -- The one that went may have been next in line: those behind it must not wait for its end.
       local waited = {}
       local how = ARGV[at + 1] == 'c' and 'cancelled' or ARGV[at + 1] == 'x' and not ENDED[found] and 'deleted'

@@ -1,24 +1,77 @@
--- ARGV: n. Answers how many were promoted, how many unblocked, the time until the next is due, or -1, and for each queue its
--- name and how many of the promoted went there.
+-- ARGV: how many that are due, how many that have expired, and what history tells of these. Answers how many of what is due
+-- were moved, how many went on, the time until the next is due, or -1, the ids of those that had expired, and for each queue
+-- its name and how many were promoted there.
 local SWEPT, RATES, LINES = 50, 100, 100
 local n = tonumber(ARGV[1])
 local ids = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, n)
 load(ids)
-local queues = {}
+local queues, freed = {}, 0
+
+local function promote(id, job)
+  local status = job[STATUS]
+  leave(id, job, 'q')
+  job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
+  enter(id, job, 'q', status)
+  tell(id, job, 'p', '', '')
+  queues[job[QUEUE]] = (queues[job[QUEUE]] or 0) + 1
+end
+
+-- What it is blocked by is also the name that its signal is kept under.
+local function time_out(id, job)
+  local by = job[BLOCKED_BY]
+  leave(id, job, 'q')
+  job[QUEUED_AT], job[BLOCKED_BY] = NOW, ''
+  go_on_when_full()
+  keep_value(id, job, by, 'null')
+  enter(id, job, 'q', 'b')
+  tell(id, job, 'u', '', noted('the signal ' .. key_of(BY.signal, by) .. ' did not come in time'))
+  freed = freed + 1
+end
+
+-- A worker that does not know of signals may have moved a job that waited for one, and have left it in this list.
 for _, id in ipairs(ids) do
   local job = jobs[id]
-  if job then
-    local status = job[STATUS]
-    leave(id, job, 'q')
-    job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
-    enter(id, job, 'q', status)
-    tell(id, job, 'p', '', '')
-    queues[job[QUEUE]] = (queues[job[QUEUE]] or 0) + 1
+  if job and (job[STATUS] == 's' or job[STATUS] == 'r') then
+    promote(id, job)
+  elseif job and job[STATUS] == 'b' and is_by(BY.signal, job[BLOCKED_BY]) then
+    time_out(id, job)
   else
     drop(DUE, id)
   end
 end
 flush()
+
+local expired = {}
+
+-- One that has moved on was moved by a worker that does not know of this list.
+local function expire(over)
+  local waited = {}
+  load(over)
+  for _, id in ipairs(over) do
+    local job = jobs[id]
+    if job and WAITS[job[STATUS]] and job[TOKEN] == '0' then
+      cancel_waiting(id, job, ARGV[3])
+      waited_for(id, job, waited, 'job ' .. id .. ', which it awaited, was cancelled')
+      expired[#expired + 1] = id
+    else
+      drop(EXPIRING, id)
+    end
+  end
+  flush()
+  for _, id in ipairs(expired) do
+    if jobs[id][KEY] ~= '' then
+      let_go(id, jobs[id])
+      touch(id, jobs[id])
+    end
+  end
+  flush()
+  freed = freed + unblock_behind(waited)
+end
+
+local over = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, tonumber(ARGV[2]))
+if #over > 0 then
+  expire(over)
+end
 
 -- `rooms` has the lines of rates by the instant at which there may be room for the first.
 local unblocked = 0
@@ -90,11 +143,12 @@ if size > LINES then
   end
 end
 wake()
-local next_ = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
-local room_at = redis.call('ZRANGE', P .. 'rooms', 0, 0, 'WITHSCORES')[2]
-next_ = math.min(tonumber(next_ or math.huge), tonumber(room_at or math.huge))
-local answer = {#ids, unblocked, next_ < math.huge and math.max(0, next_ - now) or -1}
-for queue, count_ in pairs(queues) do
-  answer[#answer + 1], answer[#answer + 2] = queue, count_
+local next_ = math.huge
+for _, list in ipairs({DUE, P .. 'rooms', EXPIRING}) do
+  next_ = math.min(next_, tonumber(redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')[2] or math.huge))
 end
-return answer
+local went_to = {}
+for queue, count_ in pairs(queues) do
+  went_to[#went_to + 1], went_to[#went_to + 2] = queue, count_
+end
+return {#ids, freed + unblocked, next_ < math.huge and math.max(0, next_ - now) or -1, expired, went_to}

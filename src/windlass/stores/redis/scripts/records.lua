@@ -105,7 +105,7 @@ local function whole(job)
   return split(joined(job))
 end
 
--- Most jobs have neither a rate nor turns nor a next: MORE and CONTROL are empty then, and are taken apart only where not.
+-- Most jobs have none of what MORE and CONTROL hold: both are empty then, and are taken apart only where not.
 local function more_of(job)
   return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)')
 end
@@ -118,6 +118,29 @@ end
 local function control_of(job)
   local n, per, awaits = string.match(job[CONTROL], '^([^\30]*)\30([^\30]*)\30([^\30]*)')
   return tonumber(n), tonumber(per), awaits
+end
+
+local function expiry_of(job)
+  return job[MORE] ~= '' and string.match(job[MORE], '^[^\30]*\30[^\30]*\30[^\30]*\30([^\30]*)') or ''
+end
+
+-- Whether there is something under k: and its id.
+local function keeps_some(job)
+  return job[CONTROL] ~= '' and string.find(job[CONTROL], '^[^\30]*\30[^\30]*\30[^\30]*\30[^\30]*\30.')
+end
+
+-- MORE or CONTROL with one of its parts changed.
+local function with_part(text, place, value)
+  local parts = {}
+  for part in string.gmatch(text .. '\30', '([^\30]*)\30') do
+    parts[#parts + 1] = part
+  end
+  for at = #parts + 1, place do
+    parts[at] = ''
+  end
+  parts[place] = value
+  local parted = table.concat(parts, '\30')
+  return string.find(parted, '[^\30]') and parted or ''
 end
 
 -- What this call has read, and the ids of what it is about to write.
