@@ -39,6 +39,7 @@ from windlass.core.errors import (
     WindlassError,
 )
 from windlass.core.events import Event
+from windlass.core.every import Every, every
 from windlass.core.handler import Handler
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Error, Job, Progress
@@ -109,6 +110,7 @@ __all__ = [
     "Entry",
     "Error",
     "Event",
+    "Every",
     "Explanation",
     "Flow",
     "FlowHandle",
@@ -169,4 +171,5 @@ __all__ = [
     "WorkerState",
     "cron",
     "events",
+    "every",
 ]

@@ -25,11 +25,11 @@ from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
+from windlass.core.every import When
 from windlass.core.handler import Declaration, Handler, declare, declare_instance, declared_by
 from windlass.core.keys import check_name
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
-from windlass.core.schedule import Cron
 from windlass.core.signals import as_duration
 from windlass.core.words import read_words
 from windlass.observability.logs import Logs
@@ -259,7 +259,7 @@ class Windlass:
         fair_by: str | None = None,
         tags: Sequence[str] = ...,
         process: bool = False,
-        schedule: Cron | Sequence[Cron] | None = None,
+        schedule: When | Sequence[When] | None = None,
         around_run: Sequence[Surrounds[Ctx]] = (),
         around_enqueue: Sequence[Surrounds[Outgoing]] = (),
     ) -> JobDecorator: ...
@@ -270,7 +270,7 @@ class Windlass:
         *,
         name: str | None = None,
         process: bool = False,
-        schedule: Cron | Sequence[Cron] | None = None,
+        schedule: When | Sequence[When] | None = None,
         around_run: Sequence[Surrounds[Ctx]] = (),
         around_enqueue: Sequence[Surrounds[Outgoing]] = (),
         **declared: Any,
@@ -289,7 +289,7 @@ class Windlass:
                 options=options,
                 policy=policy,
                 process=process,
-                schedules=_crons(schedule),
+                schedules=_rules(schedule),
             )
             return self._add(_surrounded(declaration, around_run, around_enqueue))
 
@@ -300,7 +300,7 @@ class Windlass:
         instance = self._instance(handler)
         declared = declared_by(type(instance), _HANDLER_WORDS)
         name = declared.pop("name", None) or type(instance).__name__
-        schedules = _crons(declared.pop("schedule", None))
+        schedules = _rules(declared.pop("schedule", None))
         layers = declared.pop("around_run", ()), declared.pop("around_enqueue", ())
         options, policy = self._declared(declared)
         declaration = declare_instance(instance, name=name, options=options, policy=policy, schedules=schedules)
@@ -557,7 +557,7 @@ def _kept(retention: Retention) -> Retention:
     )
 
 
-def _crons(schedule: Cron | Sequence[Cron] | None) -> tuple[Cron, ...]:
+def _rules(schedule: When | Sequence[When] | None) -> tuple[When, ...]:
     if schedule is None:
         return ()
-    return (schedule,) if isinstance(schedule, Cron) else tuple(schedule)
+    return (schedule,) if isinstance(schedule, When) else tuple(schedule)

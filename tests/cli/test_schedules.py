@@ -67,6 +67,24 @@ def test_a_schedule_is_put_and_put_again(shop: Shop) -> None:
     assert shop.ask(look) == '{"name":"ada"}'
 
 
+def test_an_interval_is_put_and_shown(shop: Shop) -> None:
+    words = ("schedules", "put", "poll", "--type", "hello", "--payload", "name=ada")
+    said = shop.ok(*words, "--every", "30s", "--missed", "none")
+    assert "every 30 s" in said
+    assert "every 30s" not in said
+    told = shop.call(*words, "--every", "1h30m", "--json").fact
+    assert (told["cron"], told["described"], told["timezone"]) == ("every 90m", "every 90 m", "UTC")
+
+
+def test_a_schedule_has_either_a_cron_expression_or_an_interval(shop: Shop) -> None:
+    words = ("schedules", "put", "poll", "--type", "hello")
+    assert "either --cron" in shop.call(*words).err
+    assert "either --cron" in shop.call(*words, "--cron", "* * * * *", "--every", "30s").err
+    assert "an interval has no zone" in shop.call(*words, "--every", "30s", "--tz", "Europe/Paris").err
+    assert "whole seconds" in shop.call(*words, "--every", "1500ms").err
+    assert "--every goes with put" in shop.call("schedules", "list", "--every", "30s").err
+
+
 def test_the_job_of_a_schedule_is_run_now(shop: Shop) -> None:
     shop.ask(put)
     job_id = shop.ok("schedules", "run", "morning")

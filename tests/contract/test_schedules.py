@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.steps import HOUR, everything, finish, get, near, put, settle, start, take, told
 from tests.support.drafts import draft, want
+from windlass.core.every import When, every
 from windlass.core.history import Happened
 from windlass.core.schedule import cron
 from windlass.core.status import Status
@@ -68,9 +69,16 @@ async def unmoved(store: Store, schedule: Schedule) -> bool:
     )
 
 
-async def test_a_schedule_is_stored_as_it_was_put(store: Store, other: Store) -> None:
-    paris = cron("0 9 * * mon-fri", "Europe/Paris", overlap="allow", missed="all", limit=7)
-    schedule = await rule(store, cron=paris, options_json='{"priority":5}', declared=True)
+@pytest.mark.parametrize(
+    "fires",
+    [
+        cron("0 9 * * mon-fri", "Europe/Paris", overlap="allow", missed="all", limit=7),
+        every(30, overlap="queue", missed="none", limit=8),
+        every(timedelta(hours=1)),
+    ],
+)
+async def test_a_schedule_is_stored_as_it_was_put(store: Store, other: Store, fires: When) -> None:
+    schedule = await rule(store, cron=fires, options_json='{"priority":5}', declared=True)
     found = await stored(other)
     assert near(found.updated_at, await store.now())
     assert replace(found, updated_at=None) == schedule

@@ -12,7 +12,7 @@ from tests.contract.steps import settle, take
 from tests.support.apps import working
 from tests.support.drafts import want
 from tests.support.until import until
-from windlass import Job, Limit, PayloadInvalid, Rate, ScheduleNotFound, SettingsError, Status, Windlass, cron
+from windlass import Job, Limit, PayloadInvalid, Rate, ScheduleNotFound, SettingsError, Status, Windlass, cron, every
 from windlass.stores.contract import Schedule
 
 pytestmark = pytest.mark.timeout(60)
@@ -67,6 +67,34 @@ async def test_several_schedules_of_one_handler_have_their_own_payloads_and_queu
     }
     assert (found["acme"].user_id, found["globex"].user_id) == ("ada", None)
     assert (await app.jobs.get(found["acme"].id)).result == "report for acme"
+
+
+async def test_an_interval_fires_again_and_again_and_is_told_as_such(app: Windlass) -> None:
+    @app.job(schedule=every(1, overlap="allow"))
+    async def poll() -> None: ...
+
+    async def twice() -> list[Job]:
+        jobs = await jobs_of(app, "poll")
+        return jobs if len(jobs) >= 2 else []
+
+    async with working(app):
+        jobs = await until(twice, "two ticks", within=20)
+    ticks = sorted(job.tick for job in jobs if job.tick is not None)
+    assert ticks[1] - ticks[0] >= timedelta(seconds=1)
+    assert all(tick.microsecond == 0 for tick in ticks)
+    assert (await stored(app, "poll")).cron == every(1, overlap="allow")
+
+
+async def test_an_interval_keeps_its_tick_when_put_again_and_a_changed_one_starts_anew(app: Windlass) -> None:
+    @app.job
+    async def poll() -> None: ...
+
+    await app.schedules.put("s", poll, every(timedelta(days=1)))
+    due = await make_due(app, "s")
+    await app.schedules.put("s", poll, every(86_400))
+    assert (await stored(app, "s")).next_tick == due.next_tick
+    await app.schedules.put("s", poll, every(3600))
+    assert (await stored(app, "s")).next_tick > due.next_tick
 
 
 async def test_a_rule_that_is_put_again_takes_the_place_of_the_old_whose_ticks_fire_no_more(app: Windlass) -> None:

@@ -394,12 +394,12 @@ def test_an_unknown_zone_is_refused_and_a_close_one_named(tz: Any, told: str) ->
 
 
 def test_policies_and_limits_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(SettingsError, match="overlap is 'never': expected one of skip, queue, allow"):
+    with pytest.raises(SettingsError, match="overlap of a schedule is 'never': expected one of skip, queue, allow"):
         cron("@daily", overlap=cast("Any", "never"))
-    with pytest.raises(SettingsError, match="missed is 'some': expected one of latest, all, none"):
+    with pytest.raises(SettingsError, match="missed of a schedule is 'some': expected one of latest, all, none"):
         cron("@daily", missed=cast("Any", "some"))
     for limit in (0, MOST_MISSED + 1, True, 1.5):
-        with pytest.raises(SettingsError, match=r"limit is .*: expected 1 to"):
+        with pytest.raises(SettingsError, match=r"limit of a schedule is .*: expected 1 to"):
             cron("@daily", limit=cast("Any", limit))
 
 

@@ -13,15 +13,16 @@ from windlass.cli.desk import Desk, at_desk
 from windlass.cli.enqueueing import read_payload
 from windlass.cli.facts import schedule_facts
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
-from windlass.cli.words import clock
+from windlass.cli.words import clock, duration
 from windlass.client.workers import Presence
+from windlass.core.every import Every, every
 from windlass.core.schedule import cron
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from windlass.client.options import Asked
-    from windlass.core.schedule import Cron
+    from windlass.core.every import When
     from windlass.stores.contract import Schedule, Tick
 
 _UPCOMING = 3
@@ -45,6 +46,9 @@ def schedules(
     ] = Deed.LIST,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME …", help="Which schedules.")] = None,
     rule: Annotated[str | None, typer.Option("--cron", metavar="'* * * * *'", help="put: when.")] = None,
+    interval: Annotated[
+        str | None, typer.Option("--every", metavar="DURATION", help="put: how often, instead of --cron.")
+    ] = None,
     tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="put: on whose clocks; else UTC.")] = None,
     type: Annotated[str | None, typer.Option("--type", "-t", help="put: the handler's name.")] = None,
     payload: Annotated[
@@ -62,19 +66,21 @@ def schedules(
 
       windlass schedules put acme --type report --payload customer=acme --cron "0 8 * * *" --tz Europe/Paris
 
+      windlass schedules put poll --type fetch_mail --every 30s
+
       windlass schedules run acme
     """
     if deed is not Deed.LIST and not names:
         raise Stop(USAGE, f"which schedules? For instance: windlass schedules {deed} morning_report")
-    asked = {"--cron": rule, "--tz": tz, "--type": type, "--payload": payload, "--queue": queue}
+    asked = {"--cron": rule, "--every": interval, "--tz": tz, "--type": type, "--payload": payload, "--queue": queue}
     asked |= {"--overlap": overlap, "--missed": missed}
     if deed is Deed.PUT:
-        if type is None or rule is None or names is None or len(names) != 1:
+        if type is None or names is None or len(names) != 1:
             raise Stop(
-                USAGE, "put needs one NAME, --type and --cron: windlass schedules put acme --type report --cron …"
+                USAGE,
+                "put needs one NAME, --type, and --cron or --every: windlass schedules put acme --type report --cron …",
             )
-        choices: dict[str, Any] = {"overlap": overlap, "missed": missed}
-        given = cron(rule, tz or "UTC", **{word: one for word, one in choices.items() if one is not None})
+        given = _when(rule, interval, tz, {"overlap": overlap, "missed": missed})
         put = _Put(names[0], type, given, read_payload(payload or []), queue)
     elif any(asked.values()):
         wrong = ", ".join(option for option, one in asked.items() if one)
@@ -103,9 +109,21 @@ def schedules(
 class _Put:
     name: str
     type: str
-    cron: Cron
+    cron: When
     payload: Any
     queue: str | None
+
+
+def _when(rule: str | None, interval: str | None, tz: str | None, choices: dict[str, Any]) -> When:
+    """What --cron or --every says."""
+    decided = {word: choice for word, choice in choices.items() if choice is not None}
+    if (rule is None) == (interval is None):
+        raise Stop(USAGE, "put needs either --cron, such as '0 8 * * *', or --every, such as 30s")
+    if interval is None:
+        return cron(rule or "", tz or "UTC", **decided)
+    if tz is not None:
+        raise Stop(USAGE, "--tz goes with --cron: an interval has no zone")
+    return every(duration(interval, "--every"), **decided)
 
 
 async def _do(desk: Desk, deed: Deed, name: str) -> None:
@@ -158,5 +176,8 @@ def _row(one: Schedule, last: Tick | None, upcoming: list[datetime], *, orphan: 
     local = [tick.astimezone(zone) for tick in upcoming]
     said = "never" if last is None else f"{clock(last.tick)} {last.fired.value}"
     state = "paused" if one.paused_at is not None else "orphan" if orphan else "on"
-    times = ", ".join(f"{tick:%a %d %b %H:%M}" for tick in local) or "–"
-    return one.name, f"{one.cron.describe()} ({one.cron.expression})", one.cron.tz, one.type, times, said, state
+    form = "%a %d %b %H:%M:%S" if any(tick.second for tick in local) else "%a %d %b %H:%M"
+    times = ", ".join(format(tick, form) for tick in local) or "–"
+    described = one.cron.describe()
+    rule = described if isinstance(one.cron, Every) else f"{described} ({one.cron.expression})"
+    return one.name, rule, one.cron.tz, one.type, times, said, state

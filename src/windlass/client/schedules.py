@@ -1,4 +1,4 @@
-"""`app.schedules`: cron rules at run time."""
+"""`app.schedules`: cron rules and intervals at run time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from windlass.client.flows import Bound
 from windlass.client.options import Asked, lay_over
 from windlass.core.draft import kept_options, with_kept
 from windlass.core.errors import PayloadInvalid, ScheduleNotFound, SettingsError
+from windlass.core.every import When
 from windlass.core.handler import make_draft
 from windlass.core.keys import check_name, shown
-from windlass.core.schedule import Cron
 from windlass.core.values import canonical
 from windlass.stores.contract import Schedule, Tick
 
@@ -41,7 +41,7 @@ class SchedulesRoom:
         self,
         name: str,
         job: NeedsNothing | Bound[Any] | str,
-        cron: Cron,
+        cron: When,
         payload: Any = None,
         **asked: Unpack[Asked],
     ) -> None:
@@ -51,8 +51,10 @@ class SchedulesRoom:
         beside it. Several schedules may make jobs of one handler, each under a name of its own.
         """
         check_name(name, "the schedule's name")
-        if not isinstance(cast("object", cron), Cron):
-            raise SettingsError(f"the rule of schedule {name!r} is {shown(cron)}: expected one made by cron()")
+        if not isinstance(cast("object", cron), When):
+            raise SettingsError(
+                f"the rule of schedule {name!r} is {shown(cron)}: expected one made by cron() or every()"
+            )
         if isinstance(job, JobFunction):
             declared = cast("JobFunction[..., Any]", job)
             made = await self._job(_with_no_arguments(name, declared, payload, asked), None, {})
@@ -179,7 +181,7 @@ def draft_of(schedule: Schedule, declared: Options, job_id: str, tick: datetime 
     return made._replace(limit_key=f"schedule:{schedule.name}", limit=1) if alone else made
 
 
-def _schedule(name: str, type_: str, payload_json: str, options: Options, cron: Cron, now: datetime) -> Schedule:
+def _schedule(name: str, type_: str, payload_json: str, options: Options, cron: When, now: datetime) -> Schedule:
     return Schedule(
         name=name,
         cron=cron,

@@ -33,8 +33,8 @@ from windlass.core.values import plain
 
 if TYPE_CHECKING:
     from windlass.core.around import Layer
+    from windlass.core.every import When
     from windlass.core.retry import Retry
-    from windlass.core.schedule import Cron
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ class Declaration:
     codec: Codec
     options: Options
     policy: Retry
-    schedules: tuple[Cron, ...]
+    schedules: tuple[When, ...]
     source: str
     handler: Handler[Any, Any] | None = None
     """the instance, where it is a class handler's"""
@@ -152,7 +152,7 @@ def declare(
     options: Options,
     policy: Retry,
     process: bool = False,
-    schedules: tuple[Cron, ...] = (),
+    schedules: tuple[When, ...] = (),
 ) -> Declaration:
     """Read a function's signature and declare it as a handler, or say what about it cannot be a job."""
     check_name(name, "the handler's name")
@@ -185,7 +185,7 @@ def declare(
 
 
 def declare_instance(
-    handler: Handler[Any, Any], *, name: str, options: Options, policy: Retry, schedules: tuple[Cron, ...] = ()
+    handler: Handler[Any, Any], *, name: str, options: Options, policy: Retry, schedules: tuple[When, ...] = ()
 ) -> Declaration:
     """Declare a class handler by its instance: its data is the whole payload."""
     check_name(name, "the handler's name")

@@ -1,4 +1,4 @@
-"""Schedules: the instants at which a cron expression fires in its zone, and what to do about those that were missed.
+"""Schedules: the instants at which a cron expression fires in its zone, and what to do about ticks that were missed.
 
 The calendar of an expression (its days, hours and minutes on the wall clock) is cronsim's; how the wall clock maps to
 instants is decided here, because that is where daylight saving bites. `Cron` states the rule.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
@@ -82,16 +82,14 @@ class Cron:
 
     def __post_init__(self) -> None:
         """Refuse now what would otherwise fail in a worker, at the first tick."""
-        _check_choice("overlap", self.overlap, get_args(Overlap))
-        _check_choice("missed", self.missed, get_args(Missed))
-        _check_limit(self.missed_limit)
+        check_policy(self.overlap, self.missed, self.missed_limit)
         _check_text("cron expression", self.expression, LONGEST_EXPRESSION, "five fields, such as '0 9 * * mon-fri'")
         _check_text("time zone", self.tz, LONGEST_ZONE, "a name such as 'Europe/Paris'")
         _rule(self.expression, self.tz)
 
     def after(self, instant: datetime) -> datetime:
         """The first tick strictly after the instant, in UTC."""
-        return _rule(self.expression, self.tz).after(_utc(instant).replace(microsecond=0))
+        return _rule(self.expression, self.tz).after(in_utc(instant).replace(microsecond=0))
 
     def next(self, n: int, after: datetime) -> list[datetime]:
         """The first `n` ticks strictly after the instant, oldest first."""
@@ -99,6 +97,19 @@ class Cron:
         for _ in range(n):
             ticks.append(self.after(ticks[-1] if ticks else after))
         return ticks
+
+    def count(self, due: datetime, stop: datetime) -> tuple[int, bool]:
+        """How many ticks there are from `due`, which is taken for one, until before `stop`; whether that is all."""
+        if due >= stop:
+            return 0, True
+        rule = _rule(self.expression, self.tz)
+        count, tick = 1, rule.after(due)
+        for _ in range(MOST_STEPS):
+            if tick >= stop:
+                return count, True
+            end, ticks = rule.stretch(tick, stop)
+            count, tick = count + ticks, rule.after(end - _SECOND)
+        return count, False
 
     def describe(self) -> str:
         """The expression in English, without the zone."""
@@ -129,69 +140,66 @@ def cron(
     return Cron(expression, tz, overlap, missed, limit)
 
 
-def plan(cron: Cron, due: datetime, now: datetime) -> Plan:
+class Ticks(Protocol):
+    """What `plan` asks of a rule: that of a cron expression, or an interval."""
+
+    @property
+    def missed(self) -> Missed: ...
+    @property
+    def missed_limit(self) -> int: ...
+    def after(self, instant: datetime) -> datetime: ...
+    def count(self, due: datetime, stop: datetime) -> tuple[int, bool]: ...
+
+
+def plan(rule: Ticks, due: datetime, now: datetime) -> Plan:
     """Decide about the stored next tick `due`; every tick up to `now` is either fired or counted as missed.
 
     `latest` fires the newest tick that is due. `all` fires every one, at most the newest `missed_limit`. `none` fires
     the newest if it is at most `GRACE` old. Takes bounded time however long ago `due` is. `due` is taken for a tick
-    even where the expression has changed since it was stored.
+    even where the rule has changed since it was stored.
     """
-    due, now = _utc(due).replace(microsecond=0), _utc(now)
+    due, now = in_utc(due).replace(microsecond=0), in_utc(now)
     if due > now:
         return Plan((), 0, None, due)
-    newest = _newest(cron, due, now)
-    fire = _chosen(cron, due, newest, now)
-    missed, exact = _count(cron, due, fire[0] if fire else newest + _SECOND)
-    return Plan(fire, missed, due if missed else None, cron.after(now), exact)
+    newest = _newest(rule, due, now)
+    fire = _chosen(rule, due, newest, now)
+    missed, exact = rule.count(due, fire[0] if fire else newest + _SECOND)
+    return Plan(fire, missed, due if missed else None, rule.after(now), exact)
 
 
-def _chosen(cron: Cron, due: datetime, newest: datetime, now: datetime) -> tuple[datetime, ...]:
-    if cron.missed == "all":
-        return _last(cron, due, newest)
-    if cron.missed == "none" and now - newest > GRACE:
+def _chosen(rule: Ticks, due: datetime, newest: datetime, now: datetime) -> tuple[datetime, ...]:
+    if rule.missed == "all":
+        return _last(rule, due, newest)
+    if rule.missed == "none" and now - newest > GRACE:
         return ()
     return (newest,)
 
 
-def _last(cron: Cron, due: datetime, newest: datetime) -> tuple[datetime, ...]:
+def _last(rule: Ticks, due: datetime, newest: datetime) -> tuple[datetime, ...]:
     ticks = deque([newest])
-    while ticks[0] > due and len(ticks) < cron.missed_limit:
-        ticks.appendleft(_newest(cron, due, ticks[0] - _SECOND))
+    while ticks[0] > due and len(ticks) < rule.missed_limit:
+        ticks.appendleft(_newest(rule, due, ticks[0] - _SECOND))
     return tuple(ticks)
 
 
-def _newest(cron: Cron, tick: datetime, now: datetime) -> datetime:
+def _newest(rule: Ticks, tick: datetime, now: datetime) -> datetime:
     """The newest tick up to `now`, where `tick` is one: by looking back and halving, for to walk may take years."""
     reach = _MINUTE
     while now - reach > tick:
-        found = cron.after(now - reach)
+        found = rule.after(now - reach)
         if found <= now:
             tick = found
             break
         reach *= 2
     until = now
-    while (found := cron.after(tick)) <= now:
+    while (found := rule.after(tick)) <= now:
         middle = found + (until - found) // _SECOND // 2 * _SECOND
-        later = cron.after(middle)
+        later = rule.after(middle)
         if later <= now:
             tick = later
         else:
             tick, until = found, middle
     return tick
-
-
-def _count(cron: Cron, due: datetime, stop: datetime) -> tuple[int, bool]:
-    """Count the ticks from `due` until before `stop`, and say whether that is all of them."""
-    if due >= stop:
-        return 0, True
-    rule = _rule(cron.expression, cron.tz)
-    count, tick = 1, rule.after(due)
-    for _ in range(MOST_STEPS):
-        if tick >= stop:
-            return count, True
-        end, ticks = rule.stretch(tick, stop)
-        count, tick = count + ticks, rule.after(end - _SECOND)
-    return count, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +358,8 @@ def _zone(tz: str) -> ZoneInfo:
         raise SettingsError(f"time zone {tz!r} is not known here: {hint}") from None
 
 
-def _utc(instant: datetime) -> datetime:
+def in_utc(instant: datetime) -> datetime:
+    """The instant in UTC; one without a zone is refused."""
     if instant.tzinfo is None:
         raise SettingsError(f"instant {instant} has no time zone: expected an aware one, such as datetime.now(UTC)")
     return instant.astimezone(UTC)
@@ -367,11 +376,20 @@ def _brief(found: object) -> str:
     return f"{text}... ({len(found)} characters)" if isinstance(found, str) and len(found) > 40 else text
 
 
+def check_policy(overlap: object, missed: object, limit: object) -> None:
+    """Refuse what a schedule cannot do about an earlier job and about missed ticks."""
+    _check_choice("overlap", overlap, get_args(Overlap))
+    _check_choice("missed", missed, get_args(Missed))
+    _check_limit(limit)
+
+
 def _check_choice(of: str, found: object, choices: tuple[str, ...]) -> None:
     if found not in choices:
-        raise SettingsError(f"cron {of} is {found!r}: expected one of {', '.join(choices)}")
+        raise SettingsError(f"the {of} of a schedule is {found!r}: expected one of {', '.join(choices)}")
 
 
 def _check_limit(found: object) -> None:
     if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= MOST_MISSED:
-        raise SettingsError(f"cron limit is {found!r}: expected 1 to {MOST_MISSED} missed ticks to fire at once")
+        raise SettingsError(
+            f"the limit of a schedule is {found!r}: expected 1 to {MOST_MISSED} missed ticks to fire at once"
+        )

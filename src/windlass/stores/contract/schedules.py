@@ -1,4 +1,4 @@
-"""Schedules: cron rules, their ticks, and one job per tick."""
+"""Schedules: cron rules and intervals, their ticks, and one job per tick."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from enum import StrEnum
 from typing import Protocol
 
 from windlass.core.draft import Draft
-from windlass.core.schedule import Cron
+from windlass.core.every import When
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A cron rule as stored: which job each of its ticks makes, and where it stands."""
+    """A rule as stored: which job each of its ticks makes, and where it stands."""
 
     name: str
-    cron: Cron
+    cron: When
+    """when it fires: a cron rule, or an interval"""
     type: str
     payload_json: str
     queue: str
@@ -85,7 +86,7 @@ class Due:
 
 
 class Schedules(Protocol):
-    """Cron rules; exactly one job per tick with any number of workers."""
+    """Cron rules and intervals; exactly one job per tick with any number of workers."""
 
     async def put(self, schedules: Sequence[Schedule]) -> None:
         """Write each by name. A changed rule takes the new next tick; an unchanged one keeps the tick it stands at."""

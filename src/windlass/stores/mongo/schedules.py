@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bson import ObjectId
 
-from windlass.core.schedule import Cron
+from windlass.core.every import when
 from windlass.core.status import LIVE
 from windlass.stores.contract import Created, Due, Duplicate, Fired, Firing, Schedule, Tick
 from windlass.stores.mongo.connection import Room, guarded
@@ -173,7 +173,7 @@ def _putting(one: Schedule, wake: str) -> list[Doc]:
 def _schedule(row: Doc) -> Schedule:
     return Schedule(
         name=row["_id"],
-        cron=Cron(
+        cron=when(
             expression=row["expression"],
             tz=row["zone"],
             overlap=row["overlap"],

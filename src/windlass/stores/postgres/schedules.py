@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.schedule import Cron
+from windlass.core.every import when
 from windlass.stores.contract import Created, Due, Fired, Firing, Schedule, Tick
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.inserting import insert_in
@@ -193,7 +193,7 @@ def _row(one: Schedule) -> tuple[Any, ...]:
 def _schedule(row: Sequence[Any]) -> Schedule:
     return Schedule(
         name=row[0],
-        cron=Cron(expression=row[1], tz=row[2], overlap=row[3], missed=row[4], missed_limit=row[5]),
+        cron=when(*row[1:6]),
         type=row[6],
         payload_json=row[7],
         queue=row[8],

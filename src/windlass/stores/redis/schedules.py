@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.schedule import Cron
+from windlass.core.every import when
 from windlass.stores.contract import Due, Fired, Firing, Schedule, Tick
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.inserting import Groups, draft_values
@@ -103,7 +103,7 @@ def _schedule(name: str, record: bytes) -> Schedule:
     row: list[Any] = list(unpacked(record))
     return Schedule(
         name=name,
-        cron=Cron(expression=row[0], tz=row[1], overlap=row[2], missed=row[3], missed_limit=int(row[4])),
+        cron=when(row[0], row[1], row[2], row[3], int(row[4])),
         type=row[5],
         payload_json=row[6],
         queue=row[7],
