@@ -1,7 +1,8 @@
 """Claim: queued jobs become leased ones.
 
 One statement finds the first jobs of the queues asked for, locks them, passing over what others have locked, and leases
-them. It stops before the first job that needs a slot, a running key or room in a rate: for those see `gate`.
+them. It stops before the first job that needs a slot, a running key or room in a rate, or whose time to begin is over:
+for those see `gate`.
 
 While some old snapshot keeps all that was claimed since from being cleared away, every look has to step over it. Once
 that is seen to be slow, claims look from where the last one ended (`Marks`), and only now and then from the beginning.
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from windlass.stores.contract import Claimed
 from windlass.stores.postgres.gate import pass_gate
 from windlass.stores.postgres.marks import Marks
-from windlass.stores.postgres.records import CLOCK, COLUMNS, job_of
+from windlass.stores.postgres.records import CLOCK, COLUMNS, IS_EXPIRED, job_of
 from windlass.stores.postgres.walked import Walked
 from windlass.stores.postgres.wanting import EVERYWHERE, FROM_THE_BEGINNING, LEASE, NAMED, Claim
 
@@ -28,9 +29,9 @@ _WIDEST = 64  # how many times more jobs are looked at than wanted, while rivals
 _LOOK_AGAIN = 0.02  # seconds between looks from the marks while one from the beginning is put off
 _TRIES = 20  # how often a claim that rivals left with too little looks again
 
-GATED = """(
+GATED = f"""(
     j.limit_key IS NOT NULL OR j.rate_key IS NOT NULL
-    OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key)
+    OR (j.unique_running IS NOT NULL AND j.unique_running IS DISTINCT FROM j.unique_key) OR {IS_EXPIRED}
 )"""
 # Rows are reached by where they lie, not by id once more. One that was changed since it was seen lies elsewhere and is
 # passed over. The status is tested in words that no index is made for, so that none looks like a better way. Each queue

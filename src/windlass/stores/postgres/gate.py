@@ -8,6 +8,8 @@ once, and what has to wait is blocked, passing over rows that somebody else is a
 One walk passes over a bounded number of jobs. Where that was not all, or took long, the next one goes on behind them
 (`Walked`).
 
+What has expired is passed over as well, and counts as walked: `promote` cancels it.
+
 If all there is stands in lines that others have, the gate waits a moment for the first of these, while it has nothing
 that anybody could wait for.
 """
@@ -25,7 +27,7 @@ from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.postgres.locking import key_locks, line_locks, try_locks
 from windlass.stores.postgres.rates import REOPEN, Rates, book
-from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, append, job_of, line_end, slots_of
+from windlass.stores.postgres.records import AT, CLOCK, COLUMNS, IS_EXPIRED, append, job_of, line_end, slots_of
 from windlass.stores.postgres.walked import Place, Walked
 from windlass.stores.postgres.wanting import EVERYWHERE, LEASE, NAMED, Claim, lease
 
@@ -46,10 +48,10 @@ _LOCKS = 400  # locks taken: the server has room for some thousands, of all tran
 _PATIENCE = 100  # milliseconds to wait for a line
 
 # What a job needs, beside itself.
-_NEEDS = """
+_NEEDS = f"""
     j.id, j.queue, j.priority, j.run_at, j.limit_key, coalesce(j.limit_n, 1) AS limit_n,
     CASE WHEN j.unique_running IS DISTINCT FROM j.unique_key THEN j.unique_running END AS running_key,
-    j.rate_key, j.rate_n, j.rate_ms, j.blocked_by IS NOT NULL AS called
+    j.rate_key, j.rate_n, j.rate_ms, j.blocked_by IS NOT NULL AS called, {IS_EXPIRED} AS expired
 """
 # $5 is how many of each queue. The values of the lease are not used yet, but have to be told their types all the same.
 # A queue of which nothing is left to read is told as well, by a row without a job.
@@ -108,7 +110,7 @@ UPDATE windlass_jobs AS j SET status = 'blocked', blocked_by = told.by, updated_
 FROM clock AS c, told WHERE j.id = told.id
 """  # noqa: S608  # made of constants
 LEASE_THESE = f"""
-WITH {CLOCK}, {_FREE}
+WITH {CLOCK}, {_FREE.replace("FOR UPDATE", f"AND NOT {IS_EXPIRED} FOR UPDATE")}
 UPDATE windlass_jobs AS j SET {LEASE.replace("$6", "$2").replace("$7", "$3").replace("$8", "$4")}
 FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM free)) RETURNING {COLUMNS}
 """  # noqa: S608  # made of constants
@@ -156,6 +158,8 @@ class _Queued(NamedTuple):
     rate_ms: int
     called: bool
     """from the line of its rate"""
+    expired: bool
+    """its time to begin is over: it is left to `promote`"""
 
     @property
     def place(self) -> Place:
@@ -322,12 +326,14 @@ class _Gate:
             self._left -= nth
 
     async def _add(self, rows: Sequence[_Queued]) -> None:
-        """Line up what was read, but for what stands in lines that others have."""
+        """Line up what was read, but for what stands in lines that others have, or has expired."""
         self._pages += 1
-        await self._learn(rows)
+        await self._learn([row for row in rows if not row.expired])
         for row in rows:
             queue = self._queues[row.queue]
             queue.mark = row.place
+            if row.expired:
+                continue
             missing = {line: lock for line in row.lines() for lock in _locks(self._link, line)}
             missing = {line: lock for line, lock in missing.items() if not self._ours(line)}
             held = {line: lock for line, lock in missing.items() if line not in self._untried}

@@ -64,6 +64,7 @@ _MADE = {
     "created_at": "o.now",
     "updated_at": "o.now",
     "queued_at": "o.queued_at",
+    "expires_at": "o.now + o.expires_ms * interval '1 millisecond'",
     "history": "o.line",
 }
 """The columns of a new job, of draft d and options o."""
@@ -75,7 +76,7 @@ WITH {CLOCK}, asked AS MATERIALIZED (
     SELECT o.*, c.now, CASE WHEN o.delay_ms IS NOT NULL THEN c.now + o.delay_ms * interval '1 millisecond'
         ELSE coalesce(o.starts, c.now) END AS run_at
     FROM clock AS c, json_to_recordset($2::text::json) AS o (
-        n int, delay_ms bigint, starts timestamptz, queued text, scheduled text, blocked text,
+        n int, delay_ms bigint, expires_ms bigint, starts timestamptz, queued text, scheduled text, blocked text,
         {", ".join(f"{name} {TYPES[kind]}" for name, kind in _ASKED.items())}
     )
 ), options AS MATERIALIZED (
@@ -182,6 +183,7 @@ def _options(n: int, options: Options) -> dict[str, Any]:
     told = {
         "n": n,
         "delay_ms": None if options.delay is None else as_ms(options.delay),
+        "expires_ms": None if options.expires is None else as_ms(options.expires),
         "starts": None if options.run_at is None else floored(options.run_at).isoformat(),
         "queued": line_end(Happened.ENQUEUED, Status.QUEUED, note=note),
         "scheduled": line_end(Happened.ENQUEUED, Status.SCHEDULED, note=note),
@@ -250,6 +252,7 @@ UPDATE windlass_jobs AS j SET payload = $2::text::json, priority = $3::int,
     status = CASE WHEN {_WAITS} THEN 'blocked' WHEN {_RUN_AT} > c.now THEN 'scheduled' ELSE 'queued' END,
     queued_at = CASE WHEN {_WAITS} THEN j.queued_at WHEN {_RUN_AT} > c.now THEN NULL ELSE c.now END,
     updated_at = {AT}, blocked_by = CASE WHEN {_WAITS} THEN j.blocked_by END, {marked()},
+    expires_at = c.now + $10::bigint * interval '1 millisecond',
     {append(f"CASE WHEN {_WAITS} THEN $9::text WHEN {_RUN_AT} > c.now THEN $8::text ELSE $7::text END")}
 FROM clock AS c, asked
 WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retrying') RETURNING j.id
@@ -345,4 +348,5 @@ def _replacement(draft: Draft, holder: str) -> tuple[Any, ...]:
         line_end(Happened.REPLACED, Status.QUEUED),
         line_end(Happened.REPLACED, Status.SCHEDULED),
         line_end(Happened.REPLACED, Status.BLOCKED),
+        None if options.expires is None else as_ms(options.expires),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import Claimed, Created, Extended, Inserted, Promoted, Replaced, Verdict
-from windlass.stores.postgres import inserting, joining, operating, pruning, rescuing, settling, sweeping
+from windlass.stores.postgres import inserting, joining, keeping, operating, pruning, rescuing, settling, sweeping
 from windlass.stores.postgres.claiming import Claiming
 from windlass.stores.postgres.connection import FIRST_TOKEN, Room, guarded, in_doubt
 from windlass.stores.postgres.leases import Leases
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from windlass.core.draft import Draft
     from windlass.core.job import Job
     from windlass.core.transition import Transition
-    from windlass.stores.contract import Answer, Lease, Order, Pruned, Report, Rescued, Retention, Want
+    from windlass.stores.contract import Answer, Keep, Lease, Order, Pruned, Report, Rescued, Retention, Want
     from windlass.stores.postgres.connection import Link
 
 # Their leases begin anew: the claim that took them may have been a while ago. So do their tokens after a promotion: an
@@ -141,6 +141,23 @@ class PostgresJobs(Room):
         return verdicts
 
     @guarded
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        """Have running jobs remember values."""
+        if not keeps:
+            return []
+        verdicts = await keeping.keep(self.link, keeps)
+        self.link.changed(CHANGED)
+        return verdicts
+
+    async def keep_in(self, keep: Keep, tx: object) -> Verdict:
+        """The same inside the caller's own transaction."""
+        return await joining.join(self.link, tx, keeping.keeping(keep, channel_of(self.link)))
+
+    def keep_in_now(self, keep: Keep, tx: object) -> Verdict:
+        """The same on a synchronous driver's, on the caller's thread."""
+        return joining.join_now(self.link, tx, keeping.keeping(keep, channel_of(self.link)))
+
+    @guarded
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:
         """Write transitions."""
         if not transitions:
@@ -168,9 +185,9 @@ class PostgresJobs(Room):
     @guarded
     async def promote(self, n: int) -> Promoted:
         """Queue what is due."""
-        found, queues = await sweeping.promote(self.link, n, self._rounds)
-        self.link.changed(*claimable(queues))
-        return found
+        promoted, notices = await sweeping.promote(self.link, n, self._rounds)
+        self.link.changed(*notices)
+        return promoted
 
     @guarded
     async def age(self, after: timedelta, to: int, n: int) -> int:
@@ -197,9 +214,9 @@ class PostgresJobs(Room):
             return []
         if tx is not None:
             return await joining.join(self.link, tx, operating.joining(self.link, orders))
-        answers, notices = await operating.operate(self.link, orders)
-        self.link.changed(*notices)
-        return answers
+        carried = await operating.operate(self.link, orders)
+        self.link.changed(*carried.notices)
+        return carried.answers
 
     def operate_now(self, orders: Sequence[Order], tx: object) -> list[Answer]:
         """The same inside a synchronous driver's transaction, on the caller's thread."""

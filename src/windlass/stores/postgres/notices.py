@@ -63,6 +63,7 @@ def of_drafts(drafts: Sequence[Draft]) -> list[Notice]:
     queued: list[str] = []
     due, now = False, datetime.now(UTC)
     for key, shared in options.items():
+        due = due or shared.expires is not None
         if shared.awaits is None:
             due = due or bool(shared.delay) or (shared.run_at is not None and shared.run_at > now - _CLOCKS)
             if not shared.delay and (shared.run_at is None or shared.run_at < now + _CLOCKS):

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.blocked import Kind, lines
 from windlass.core.history import Happened
+from windlass.core.kept import Received, Signal, read_kept, receive, signal_name
 from windlass.core.status import WAITING, Status
 from windlass.stores.contract import Action, Answer, Operated, Order
 from windlass.stores.postgres.connection import carry
 from windlass.stores.postgres.joining import located
+from windlass.stores.postgres.keeping import FREE, TAKE_EARLY
 from windlass.stores.postgres.locking import LOCK, key_locks
 from windlass.stores.postgres.notices import CANCEL as TO_CANCEL
 from windlass.stores.postgres.notices import CHANGED, channel_of, claimable
@@ -32,33 +34,35 @@ KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND 
 NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
 SELECT id, status, unique_queued, unique_key, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by,
-    queue
+    queue, CASE WHEN id = ANY ($2::text[]) THEN kept::text END
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
 """
 HOLDERS = "SELECT unique_key, id FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
 
 
 class Carried(NamedTuple):
-    """One answer per order, in order; and what is to be told of them."""
+    """One answer per order, in order; the queues of jobs that go on; and what is to be told of all."""
 
     answers: list[Answer]
+    queued: list[str]
     notices: list[Notice]
 
 
 async def operate(link: Link, orders: Sequence[Order]) -> Carried:
     """In one transaction of the store's own."""
-    return await link.transaction(lambda ask: carry(ask, _operating(link, orders)))
+    return await link.transaction(lambda ask: carry(ask, carrying_out(link, orders)))
 
 
 def joining(link: Link, orders: Sequence[Order]) -> Steps[list[Answer]]:
     """Inside the caller's own transaction, whose commit also sends the notices."""
     yield from located(link, compare=True)
-    carried = yield from _operating(link, orders)
+    carried = yield from carrying_out(link, orders)
     yield TELL, (channel_of(link), [notice.text() for notice in carried.notices])
     return carried.answers
 
 
-def _operating(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
+def carrying_out(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
+    """The orders as steps of a transaction."""
     ids = {order.id for order in orders}
     retried = sorted({order.id for order in orders if order.action is Action.RETRY})
     keys: list[str] = []
@@ -72,7 +76,8 @@ def _operating(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
         # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
         rows = yield NEXT, (deletes,)
         ids |= {next_id for (next_id,) in rows if next_id is not None}
-    rows = yield HELD, (sorted(ids),)
+    signalled = sorted({order.id for order in orders if order.action is Action.SIGNAL})
+    rows = yield HELD, (sorted(ids), signalled)
     deciding = _Deciding({row[0]: _Found(*row) for row in rows})
     if keys:
         rows = yield HOLDERS, (keys,)
@@ -85,7 +90,8 @@ def _operating(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
                 yield statement, tuple(list(column) for column in zip(*written, strict=True))
     freed = yield from unblocking(link, deciding.waited, deciding.unfinished)
     asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
-    return Carried(answers, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(deciding.queued + freed)])
+    queued = deciding.queued + freed
+    return Carried(answers, queued, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(queued)])
 
 
 def _runs(orders: Sequence[Order]) -> Iterator[list[Order]]:
@@ -115,10 +121,13 @@ class _Found:
         next_id: str | None,
         blocked_by: str | None,
         queue: str,
+        kept: str | None,
     ) -> None:
         self.id, self.status, self.blocked_by, self.queue = id_, STATUSES[status], blocked_by, queue
         self.unique_queued, self.unique_key = unique_queued, unique_key
         self.idempotency_key, self.next_id = idempotency_key, next_id
+        self.kept = read_kept(kept)
+        """read only for those that are sent a signal"""
         self.lines = lines(limit=limit_key, unique=unique_running, rate=rate_key, flow=next_id)
         """where others may stand behind it"""
 
@@ -141,8 +150,8 @@ WITH {CLOCK}
 UPDATE windlass_jobs AS j SET status = 'queued', run_at = {AT}, queued_at = {AT}, updated_at = {AT}, attempts = 0,
     crashes = 0, charged = NULL, {marked()},
     result = NULL, error = NULL, progress = NULL, finished_at = NULL, started_at = NULL,
-    duration_ms = NULL, wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, unique_key = j.unique_queued,
-    {_LINE}
+    duration_ms = NULL, wait_ms = NULL, worker_id = NULL, cancel_requested_at = NULL, expires_at = NULL,
+    unique_key = j.unique_queued, {_LINE}
 FROM clock AS c, {_TOLD} WHERE j.id = told.id
 """  # noqa: S608  # made of constants
 HURRY = f"""
@@ -156,7 +165,7 @@ DELETE FROM windlass_idempotency AS i USING unnest($1::text[], $2::text[]) AS to
 WHERE i.key = told.key AND i.job_id = told.id
 """
 DELETE = "DELETE FROM windlass_jobs WHERE id = ANY ($1::text[])"
-_WRITES = (CANCEL, REQUEST, FORGET_KEYS, DELETE, HURRY, RESTART)
+_WRITES = (CANCEL, REQUEST, FORGET_KEYS, DELETE, HURRY, RESTART, FREE, TAKE_EARLY)
 """in this order: a key that one gives up may be taken by another"""
 
 
@@ -179,6 +188,8 @@ class _Deciding:
         status = job.status
         if not order.allows(status):
             return Answer(Operated.REFUSED, status)
+        if order.action is Action.SIGNAL and order.signal is not None:
+            return Answer(self._take(order.actor, job, order.signal), status)
         act = {Action.CANCEL: self._cancel, Action.RETRY: self._retry, Action.DELETE: self._delete}[order.action]
         verdict, holder = act(order, job)
         if verdict is Operated.DONE:
@@ -228,6 +239,19 @@ class _Deciding:
         if job.next_id is not None and not job.status.finished:
             self.unfinished.setdefault(job.next_id, job.id)
         return Operated.DONE, None
+
+    def _take(self, actor: str, job: _Found, signal: Signal) -> Operated:
+        received = receive(job.status, job.blocked_by, job.kept, signal)
+        if received in (Received.DONE, Received.KEPT):
+            is_freed = received is Received.DONE
+            if is_freed:
+                job.status, job.blocked_by = Status.QUEUED, None
+                self.queued.append(job.queue)
+            name = signal_name(signal.name)
+            job.kept[name] = signal.json
+            line = line_end(Happened.SIGNALLED, job.status, actor, note=signal.name)
+            self.writes[FREE if is_freed else TAKE_EARLY].append((job.id, line, name, signal.json))
+        return Operated(received.value)
 
     def _give_up_key(self, job: _Found) -> None:
         if job.unique_key is not None and self.holders.get(job.unique_key) == job.id:

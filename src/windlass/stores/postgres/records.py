@@ -39,6 +39,9 @@ AT = "greatest(c.now, j.updated_at)"
 IS_BLOCKED = "(status = 'blocked' OR 'blocked' = status AND queued_at IS NOT NULL)"
 """Whether a job is blocked; the index of blocked jobs follows from it, and none can be looked up by its status."""
 
+IS_EXPIRED = "coalesce(expires_at <= statement_timestamp() AND lease_token = 0, false)"
+"""Whether a job's time to begin is over, and no worker has ever taken it."""
+
 
 def slots_of(key: str) -> str:
     """How many run of a limit; the order is that of the index by limits, others would have to be sorted."""
@@ -77,6 +80,11 @@ def marked(queued: str = "true") -> str:
         f"fair_key = CASE WHEN j.fair_key IS NULL AND {queued} AND {TURNS} THEN '' ELSE j.fair_key END,"
         f" floor = CASE WHEN j.fair_key > '' AND {queued} THEN {_NEXT} END"
     )
+
+
+def added(values: str) -> str:
+    """What an UPDATE of job j sets so that it also keeps these; `values` is SQL for an object of texts by name."""
+    return f"kept = coalesce(j.kept, '{{}}') || {values}"
 
 
 def append(end: str) -> str:

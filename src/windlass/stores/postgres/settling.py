@@ -14,7 +14,7 @@ from asyncpg import exceptions as pg
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
-from windlass.core.transition import honour_cancel, refuse
+from windlass.core.transition import go_on, honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Notice, Report, Verdict
 from windlass.stores.postgres.locking import line_locks, try_locks
 from windlass.stores.postgres.notices import CHANGED, DUE
@@ -63,7 +63,8 @@ FROM held LEFT JOIN extended ON extended.id = held.id
 _BUSY = 1.0  # seconds to wait for rows that somebody else holds, but never more than this share of a lease:
 _PATIENCE = 1 / 10  # the worker has little time, and an extension counts only once it is answered
 _AGAIN = 0.02
-_WAIT = "200ms"  # that an end waits for a row or a line: others change one in much less
+WAIT = "200ms"
+"""that an end waits for a row or a line: others change one in much less"""
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -148,7 +149,7 @@ COUNTED = """
 SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NULL),
     array_agg(DISTINCT unique_running) FILTER (WHERE unique_running IS NOT NULL),
     array_agg(DISTINCT next_id) FILTER (WHERE next_id IS NOT NULL AND status IN ('succeeded', 'failed', 'cancelled')),
-    array_agg(id) FILTER (WHERE status = 'cancelled')
+    array_agg(id) FILTER (WHERE status = 'cancelled'), array_agg(queue) FILTER (WHERE gone_on)
 FROM ended
 """
 # Whoever waits for a row that somebody holds keeps all others of its batch waiting: these are asked without it, then.
@@ -163,44 +164,51 @@ WITH {CLOCK}, {BRIEF.format(n="$5::text")}, ended AS (
         {append("$4::text || j.lease_token || '}'")}
     FROM clock AS c, brief, unnest($1::text[], $2::bigint[], $3::text[]) AS told (id, token, result)
     WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
-    RETURNING {RETURNED}
+    RETURNING {RETURNED}, false AS gone_on
 ), tallied AS ({TALLY})
 {COUNTED}
 """  # noqa: S608  # made of constants
 # Any mixture of ends. Whether a job was asked to cancel is read from the row as it is when it is written: told.instead
-# is the line for that case, and is there only for ends that would let the job run again.
+# is the line for that case, and is there only for ends that would let the job run again. Whether the signal that a job
+# would wait for has come is read likewise: told.goes_on is the line for that case, and is there only for such a job.
+# What it would be blocked by is also the name that its signal is kept under.
 _FINISHED = "(told.instead IS NULL OR j.cancel_requested_at IS NOT NULL)"
+_GOES_ON = "(told.goes_on IS NOT NULL AND j.kept -> told.blocked_by IS NOT NULL)"
+_QUEUED = f"(told.status = 'queued' OR {_GOES_ON})"
 END = f"""
 WITH {CLOCK}, {BRIEF.format(n="$12::text")}, ended AS (
     UPDATE windlass_jobs AS j SET
-        status = CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN 'cancelled' ELSE told.status END,
+        status = CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN 'cancelled' WHEN {_GOES_ON} THEN 'queued'
+            ELSE told.status END,
         result = CASE WHEN {_FINISHED} THEN told.result::json ELSE j.result END,
         error = CASE WHEN {_FINISHED} THEN told.error::json ELSE coalesce(told.error::json, j.error) END,
         finished_at = CASE WHEN {_FINISHED} THEN {AT} END,
-        run_at = CASE WHEN {_FINISHED} OR told.delay_ms IS NULL THEN j.run_at
+        run_at = CASE WHEN {_FINISHED} OR told.delay_ms IS NULL OR {_GOES_ON} THEN j.run_at
             ELSE {AT} + told.delay_ms * interval '1 millisecond' END,
-        queued_at = CASE WHEN {_FINISHED} OR told.status = 'blocked' THEN j.queued_at
-            WHEN told.status = 'queued' THEN {AT} END,
-        blocked_by = CASE WHEN NOT {_FINISHED} THEN told.blocked_by END,
+        queued_at = CASE WHEN {_FINISHED} THEN j.queued_at WHEN {_QUEUED} THEN {AT}
+            WHEN told.status = 'blocked' THEN j.queued_at END,
+        blocked_by = CASE WHEN NOT ({_FINISHED} OR {_GOES_ON}) THEN told.blocked_by END,
+        awaits = CASE WHEN told.blocked_by = '{Kind.FLOW.prefix}' || j.id AND NOT {_FINISHED} THEN 'end'
+            ELSE j.awaits END,
         updated_at = {AT}, duration_ms = {between(AT, "j.started_at")}, lease_expires_at = NULL,
         attempts = j.attempts - told.give_back::int, crashes = j.crashes + told.crashed::int,
         lease_token = CASE WHEN $10::int = 1 THEN {NEXT_TOKEN} ELSE j.lease_token END,
         charged = CASE WHEN $10::int = 1 AND told.crashed THEN told.token ELSE j.charged END,
-        {marked("told.status = 'queued'")},
+        {marked(_QUEUED)},
         worker_id = CASE WHEN {_FINISHED} THEN j.worker_id END,
         unique_key = CASE WHEN {_FINISHED} THEN NULL ELSE j.unique_key END,
         {
     append(
-        f"CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN told.instead ELSE told.line END"
-        " || j.lease_token || '}'"
+        f"CASE WHEN told.instead IS NOT NULL AND {_FINISHED} THEN told.instead WHEN {_GOES_ON} THEN told.goes_on"
+        " ELSE told.line END || j.lease_token || '}'"
     )
 }
     FROM clock AS c, brief, unnest(
         $1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
-        $9::text[], $11::text[], $13::text[]
-    ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead, blocked_by)
+        $9::text[], $11::text[], $13::text[], $14::text[]
+    ) AS told (id, token, status, result, error, delay_ms, give_back, crashed, line, instead, blocked_by, goes_on)
     WHERE j.id = told.id AND j.lease_expires_at IS NOT NULL AND j.lease_token = told.token
-    RETURNING {RETURNED}
+    RETURNING {RETURNED}, j.status = 'queued' AND told.goes_on IS NOT NULL AS gone_on
 ), tallied AS ({TALLY})
 {COUNTED}
 """  # noqa: S608  # made of constants
@@ -228,12 +236,13 @@ async def apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -
 
 
 async def _apply(link: Link, transitions: Sequence[Transition], *, plain: bool) -> Settled:
-    statement, values, asked = written(transitions, wait=_WAIT)
-    freed: list[str] = []
-    if plain:
-        [(done, *_, cancelled)] = await link.fetch(statement, *values)
+    statement, values, asked = written(transitions, wait=WAIT)
+    own = gathering(transitions)
+    if plain and not own:
+        [(done, *_, cancelled, gone_on)] = await link.fetch(statement, *values)
+        freed = list(gone_on or ())
     else:
-        done, cancelled, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values))
+        done, cancelled, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values, own))
     if done == asked == len(transitions):
         return Settled(_as_written(transitions, [Verdict.APPLIED] * len(transitions), cancelled), freed)
 
@@ -256,7 +265,7 @@ def _as_written(
     ]
 
 
-HURRY = f"SET LOCAL lock_timeout = '{_WAIT}'"
+HURRY = f"SET LOCAL lock_timeout = '{WAIT}'"
 FREE = """
 SELECT id, limit_key, unique_running, next_id FROM windlass_jobs
 WHERE id = ANY ($1::text[]) AND (next_id IS NOT NULL) = $2::boolean ORDER BY id FOR UPDATE SKIP LOCKED
@@ -285,13 +294,17 @@ async def _end_free(
 ) -> tuple[dict[str, list[Verdict]], list[str]]:
     """What became of each that is free, by its id, and the queues of those that go on."""
     rows = await ask(FREE, sorted({one.id for one in transitions}), awaited)
-    lines = {id_: line_locks(link, _lines(*([key] if key else None for key in keys))) for id_, *keys in rows}
+    own = set(gathering(transitions))
+    lines: dict[str, list[str]] = {}
+    for id_, *keys in rows:
+        freed_by_end = _lines(*([key] if key else None for key in keys))
+        lines[id_] = line_locks(link, [*freed_by_end, *own.intersection([BlockedBy(Kind.FLOW, id_).text])])
     got = await try_locks(ask, [name for names in lines.values() for name in names])
     free = [one for one in transitions if one.id in lines and got.issuperset(lines[one.id])]
     if not free:
         return {}, []
-    statement, values, asked = written(free, wait=_WAIT)
-    done, cancelled, freed = await end_and_unblock(link, ask, statement, values)
+    statement, values, asked = written(free, wait=WAIT)
+    done, cancelled, freed = await end_and_unblock(link, ask, statement, values, gathering(free))
     each = [Verdict.APPLIED] * len(free) if done == asked == len(free) else await _examine(ask, free)
     each = _as_written(free, each, cancelled)
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
@@ -301,20 +314,26 @@ async def _end_free(
 
 
 async def end_and_unblock(
-    link: Link, ask: Ask, statement: str, values: tuple[Any, ...]
+    link: Link, ask: Ask, statement: str, values: tuple[Any, ...], own: Sequence[str] = ()
 ) -> tuple[int, list[str] | None, list[str]]:
-    """Write ends, and let go on who waited for them, in one transaction.
+    """Write ends, and let go on who waited for them, in one transaction; `own` are the lines of jobs that gather.
 
-    How many took, the ids of those that were cancelled, and the queues of the freed.
+    How many took, the ids of those that were cancelled, and the queues of those that go on.
     """
-    [(done, *keys, cancelled)] = await ask(statement, *values)
-    return int(done), cancelled, await unblock(link, ask, _lines(*keys))
+    [(done, *keys, cancelled, gone_on)] = await ask(statement, *values)
+    freed = await unblock(link, ask, [*_lines(*keys), *own])
+    return int(done), cancelled, [*(gone_on or ()), *freed]
 
 
 def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
     """Who may be waiting for these ends, as COUNTED tells them."""
     kinds = {Kind.LIMIT: limits, Kind.UNIQUE: keys, Kind.FLOW: nexts}
     return [BlockedBy(kind, key).text for kind, found in kinds.items() for key in found or ()]
+
+
+def gathering(transitions: Sequence[Transition]) -> list[str]:
+    """The lines of jobs that go on to wait for their children: these may all have ended by then."""
+    return [one.blocked_by for one in transitions if one.blocked_by and Kind.FLOW.blocks(one.blocked_by)]
 
 
 ENDED = "SELECT status, lease_token FROM windlass_jobs WHERE id = $1::text"
@@ -324,15 +343,15 @@ TELL = "SELECT pg_notify($1::text, notice) FROM unnest($2::text[]) AS notice"
 def completing(link: Link, one: Transition, channel: str) -> Generator[tuple[str, tuple[Any, ...]], Rows, Verdict]:
     """One end inside the caller's own transaction, as steps that any driver can carry."""
     statement, values, _ = written([one])
-    [(done, *keys, _)] = yield statement, values
+    [(done, *keys, _, gone_on)] = yield statement, values
     if not done:
         found: Rows = yield ENDED, (one.id,)
         if not found:
             return Verdict.MISSING
         again = found[0][1] == one.token and STATUSES[found[0][0]] is not Status.PROCESSING
         return Verdict.APPLIED if again else Verdict.STALE
-    freed = yield from unblocking(link, _lines(*keys))
-    yield TELL, (channel, [notice.text() for notice in of_ends([one], {}, freed)])
+    freed = yield from unblocking(link, [*_lines(*keys), *gathering([one])])
+    yield TELL, (channel, [notice.text() for notice in of_ends([one], {}, [*(gone_on or ()), *freed])])
     return Verdict.APPLIED
 
 
@@ -342,7 +361,7 @@ def of_ends(transitions: Sequence[Transition], queues: Mapping[str, str | None],
     names = {queues.get(id_) for id_ in again} | set(freed)
     n = len(again) + len(freed)
     notices = [Notice.claimable(n, names.pop() if len(names) == 1 else None)] if n else []
-    due = any(one.to in (Status.RETRYING, Status.SCHEDULED) for one in transitions)
+    due = any(one.to in (Status.RETRYING, Status.SCHEDULED) or _waits(one) for one in transitions)
     return [CHANGED, *([DUE] if due else ()), *notices]
 
 
@@ -377,8 +396,13 @@ def written(
         [None if one.to.finished else _line(honour_cancel(one)) for one in told],
         wait,
         [one.blocked_by for one in told],
+        [_line(go_on(one)) if _waits(one) else None for one in told] if any(map(_waits, told)) else None,
     )
     return END, values, len(told)
+
+
+def _waits(one: Transition) -> bool:
+    return Kind.SIGNAL.blocks(one.blocked_by)
 
 
 def _line(one: Transition) -> str:

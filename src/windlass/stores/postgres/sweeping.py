@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.contract import Promoted
 from windlass.stores.postgres import rates
+from windlass.stores.postgres.expiring import EXPIRES, NOTHING, expire
+from windlass.stores.postgres.keeping import WAITS, time_out
+from windlass.stores.postgres.notices import claimable
 from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked, whole
 from windlass.stores.postgres.unblocking import sweep
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from windlass.stores.contract import Notice
     from windlass.stores.postgres.connection import Link
     from windlass.stores.postgres.unblocking import Rounds
 
 # min() over each status by itself: the index on run_at serves both.
 LOOK = f"""
 WITH {CLOCK}
-SELECT (SELECT min(run_at) FROM windlass_jobs WHERE status IN ('scheduled', 'retrying')),
-    (SELECT now FROM clock), EXISTS (SELECT FROM windlass_jobs WHERE status = 'blocked')
+SELECT (SELECT now FROM clock), EXISTS (SELECT FROM windlass_jobs WHERE status = 'blocked'),
+    (SELECT min(run_at) FROM windlass_jobs WHERE status IN ('scheduled', 'retrying')),
+    (SELECT min(run_at) FROM windlass_jobs WHERE {WAITS}),
+    (SELECT min(expires_at) FROM windlass_jobs WHERE {EXPIRES})
 """  # noqa: S608  # made of constants
 PROMOTE = f"""
 WITH {CLOCK}, due AS MATERIALIZED (
@@ -34,23 +42,55 @@ FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM due)) AND j.status IN ('s
 """  # noqa: S608  # made of constants
 
 
-async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[str]]:
-    """Queue what is due; also names the queue of each."""
-    [(due, now, blocked)] = await link.fetch(LOOK)
+class _Look(NamedTuple):
+    """What a promotion would find."""
+
+    now: datetime
+    blocked: bool
+    due: datetime | None
+    late: datetime | None
+    """when the time of the first that waits for a signal is up"""
+    over: datetime | None
+    """when the time of the first that no worker has taken is"""
+
+    def is_past(self, instant: datetime | None) -> bool:
+        """Whether it has come."""
+        return instant is not None and instant <= self.now
+
+    @property
+    def waits(self) -> list[timedelta]:
+        """How long until each of them."""
+        instants = (self.due, self.late, self.over)
+        return [max(instant - self.now, timedelta(0)) for instant in instants if instant is not None]
+
+
+async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[Notice]]:
+    """Queue what is due, cancel what has expired; also says what is to be told of it."""
+    look = await _look(link)
     queues: list[str] = []
     unblocked: list[str] = []
-    if due is not None and due <= now:
+    expired = NOTHING
+    if look.is_past(look.due):
         rows = await link.fetch(PROMOTE, n, line_end(Happened.PROMOTED, Status.QUEUED))
         queues = [queue for (queue,) in rows]
+    if look.is_past(look.over):
+        expired = await expire(link, n)
+    if look.is_past(look.late):
+        unblocked += await time_out(link, n)
     room = None
-    if blocked:
-        unblocked = await link.transaction(lambda ask: sweep(link, ask, n, rounds))
+    if look.blocked:
+        unblocked += await link.transaction(lambda ask: sweep(link, ask, n, rounds))
         room = await rates.next_room(link.fetch)
-    if queues:
-        [(due, now, _)] = await link.fetch(LOOK)
-    dues = [room, None if due is None else max(due - now, timedelta(0))]
-    soonest = min((due for due in dues if due is not None), default=None)
-    return Promoted(len(queues), len(unblocked), soonest, Counter(queues)), queues + unblocked
+    if any(map(look.is_past, (look.due, look.late, look.over))):
+        look = await _look(link)
+    soonest = min([*look.waits, *([] if room is None else [room])], default=None)
+    promoted = Promoted(len(queues), len(unblocked) + len(expired.freed), soonest, Counter(queues), expired.ids)
+    return promoted, [*claimable(queues + unblocked), *expired.notices]
+
+
+async def _look(link: Link) -> _Look:
+    [row] = await link.fetch(LOOK)
+    return _Look(*row)
 
 
 # The priorities of each queue where anything waits are found one after the other by the index of what waits, and in

@@ -39,12 +39,14 @@ def _next_line(after: str) -> str:
     )"""  # noqa: S608  # made of constants
 
 
-# Steps from one line to the next by the index, however many jobs stand in each.
+_LAST = f"CASE WHEN starts_with(by, '{Kind.SIGNAL.prefix}') THEN '{Kind.SIGNAL.end}' ELSE by END"
+# Steps from one line to the next by the index, however many jobs stand in each. Of those that wait for signals none is
+# freed here, and there may be as many lines as jobs: they are stepped over all at once.
 WAITED_FOR = f"""
 WITH RECURSIVE {CLOCK}, lines (by, place) AS (
     SELECT {_next_line("$1::text")}, 1
     UNION ALL
-    SELECT {_next_line("by")}, place + 1
+    SELECT {_next_line(_LAST)}, place + 1
     FROM lines WHERE by IS NOT NULL AND place < $2::int
 )
 SELECT by, {ROOM} > 0 FROM lines WHERE by IS NOT NULL ORDER BY place
