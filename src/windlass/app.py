@@ -251,6 +251,7 @@ class Windlass:
         priority: Priority = ...,
         retry: int | Retry | None = None,
         timeout: float | timedelta | None = ...,
+        expires: float | timedelta | None = None,
         max_crashes: int = ...,
         unique: str | Unique | None = None,
         idempotent: bool | float | timedelta = ...,

@@ -49,6 +49,15 @@ def test_options_reach_the_job(shop: Shop) -> None:
     assert job.unique_key == "k"
 
 
+def test_a_job_that_expires_says_so(shop: Shop) -> None:
+    job = stored(shop, job_id := shop.ok("enqueue", "send", "--expires", "10m"))
+    assert job.expires_at is not None
+    assert job.expires_at - job.created_at == timedelta(minutes=10)
+    assert f"{job.expires_at:%Y-%m-%d %H:%M:%S} if no worker has taken it by then" in shop.ok("job", job_id)
+    assert shop.call("job", job_id, "--json").fact["expires_at"] is not None
+    assert "It expires in" in shop.ok("explain", job_id)
+
+
 def test_a_negative_priority_and_a_time_are_understood(shop: Shop) -> None:
     job = stored(shop, shop.ok("enqueue", "send", "--priority=-5", "--at", "2100-01-01T00:00+00:00"))
     assert (job.priority, job.status, job.run_at.year) == (-5, "scheduled", 2100)
@@ -62,6 +71,8 @@ def test_a_negative_priority_and_a_time_are_understood(shop: Shop) -> None:
         ["--at", "soon"],
         ["--entity", "order"],
         ["--in", "1s", "--at", "2100-01-01"],
+        ["--in", "10m", "--expires", "5m"],
+        ["--expires", "2100-01-01"],
     ],
 )
 def test_a_bad_option_is_a_usage_error(words: list[str], shop: Shop) -> None:

@@ -22,7 +22,7 @@ async def options(app: Windlass, **asked: Any) -> Options:
     return job.options
 
 
-@pytest.mark.parametrize("word", ["timeout", "delay", "longest_wait", "idempotent"])
+@pytest.mark.parametrize("word", ["timeout", "delay", "expires", "longest_wait", "idempotent"])
 async def test_options_take_either(app: Windlass, word: str) -> None:
     assert await options(app, **{word: 3600}) == await options(app, **{word: HOUR})
 

@@ -131,6 +131,23 @@ async def test_ended_jobs_say_how(app: Windlass) -> None:
     await why(app, cancelled, Why.FINISHED, "it was cancelled at", "after 0 of 5 attempts")
 
 
+async def test_jobs_that_expire_say_when_and_that_they_did(app: Windlass) -> None:
+    minute = timedelta(seconds=90)
+    [waits, later] = await put(app.store, draft(expires=minute), draft(expires=minute, delay=timedelta(seconds=80)))
+    await why(app, waits, Why.NO_WORKER, "No worker is alive", "It expires in 1 m 2", "unless a worker has taken it")
+    await why(app, later, Why.SCHEDULED, "It is scheduled for", "It expires in 1 m 2")
+    began = await start(app.store, draft("begun", expires=minute))
+    assert "expire" not in (await why(app, began.id, Why.RUNNING)).text
+    [late] = await put(app.store, draft(expires=INSTANT))
+    await passed(app.store, (await app.jobs.get(late)).expires_at)
+    await why(app, late, Why.EXPIRED, "It expired at", "the next look by one cancels it")
+    await app.store.jobs.promote(10)
+    found = await why(app, late, Why.EXPIRED, "It expired, 1 ms after it was enqueued", f"windlass retry {late}")
+    assert found.status is Status.CANCELLED
+    await app.jobs.cancel(waits)
+    await why(app, waits, Why.FINISHED, "it was cancelled at")
+
+
 async def test_a_full_limit_names_its_holders_and_their_workers(app: Windlass) -> None:
     def one(limit: int) -> Any:
         return draft()._replace(limit_key="acme", limit=limit)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.contract.places import Place
-from tests.contract.steps import everything
+from tests.contract.steps import everything, passed
 from tests.support.apps import Heard, until_status, working
 from tests.support.drafts import INSTANT, want
 from tests.support.until import until
@@ -61,6 +61,8 @@ def lines_of(event: events.Event) -> Iterator[tuple[str, Happened]]:
         case events.JobRescued():
             ended = {Status.QUEUED: Happened.LOST, Status.FAILED: Happened.FAILED, Status.CANCELLED: Happened.CANCELLED}
             yield event.job.id, ended[event.to]
+        case events.JobExpired():
+            yield event.id, Happened.CANCELLED
         case events.JobOperated(action="cancel"):
             yield event.id, Happened.CANCEL_REQUESTED if event.requested else Happened.CANCELLED
         case events.JobOperated(action="retry"):
@@ -229,6 +231,21 @@ async def test_lost_jobs_and_late_results_are_told_as_they_are_written(app: Wind
     await recount.check()
     assert sorted(event.to for event in recount.heard.all(events.JobRescued)) == [Status.FAILED, Status.QUEUED]
     assert {event.job.type for event in recount.heard.all(events.JobRescued)} == {"noop"}
+
+
+async def test_jobs_that_expire_are_told_as_they_are_written(app: Windlass, recount: Recount) -> None:
+    @app.job
+    async def work(n: int) -> int:
+        return n
+
+    late = [await work.using(expires=INSTANT).enqueue(n) for n in range(3)]
+    fine = await work.using(expires=60).enqueue(3)
+    await passed(app.store, (await late[-1].job()).expires_at)
+    async with working(app):
+        await all_ended(app, *late, fine)
+        await until(lambda: len(recount.heard.all(events.JobExpired)) == 3, "them to be told")
+    await recount.check()
+    assert sorted(event.id for event in recount.heard.all(events.JobExpired)) == [handle.id for handle in late]
 
 
 async def test_duplicates_replacements_and_limits_are_told_as_they_are_written(app: Windlass, recount: Recount) -> None:

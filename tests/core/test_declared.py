@@ -30,6 +30,7 @@ EVERYTHING = Options(
     max_crashes=2,
     timeout=None,
     delay=2 * SECOND,
+    expires=30 * SECOND,
     unique=Unique(queued="q:{to}"),
     on_conflict="replace",
     longest_wait=60 * SECOND,

@@ -166,6 +166,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"delay": timedelta(seconds=-1)}, r"delay is .*: expected a timedelta from 0 to 100 years"),
     ({"delay": timedelta.max}, r"delay is .*: expected a timedelta from 0 to 100 years"),
     ({"longest_wait": 5}, r"longest_wait is 5"),
+    ({"expires": timedelta(0)}, r"expires is 0:00:00: expected at least a millisecond, or None for no expiry"),
+    ({"expires": NOON}, r"expires is .*: expected a timedelta from 0 to 100 years"),
     ({"idempotency_window": timedelta(-1)}, r"idempotency_window is"),
     ({"delay": timedelta(1), "run_at": NOON}, r"both delay and at were given: choose one"),
     ({"run_at": NOON.replace(tzinfo=None)}, r"at is .*, without a zone: give an aware datetime"),
@@ -210,6 +212,7 @@ kept = st.fixed_dictionaries(
         "max_attempts": st.integers(1, 99),
         "max_crashes": st.integers(1, 99),
         "timeout": st.none() | st.integers(1, 10**9).map(lambda ms: timedelta(milliseconds=ms)),
+        "expires": st.none() | st.integers(1, 10**9).map(lambda ms: timedelta(milliseconds=ms)),
         "tags": st.lists(st.sampled_from(["a", "b", "ü"]), max_size=5).map(tuple),
         "user_id": st.none() | st.sampled_from(["u1", "ü"]),
         "entity_name": st.just("order"),
@@ -232,7 +235,7 @@ def test_a_schedule_keeps_neither_keys_nor_times() -> None:
 
 
 def test_what_a_schedule_did_not_keep_is_as_the_handler_declares_it() -> None:
-    own = Options(priority=7, timeout=timedelta(seconds=5), tags=("a",))
+    own = Options(priority=7, timeout=timedelta(seconds=5), expires=timedelta(seconds=6), tags=("a",))
     assert with_kept(own, "{}") == own
     assert with_kept(own, '{"priority":50}') == replace(own, priority=50)
 

@@ -51,6 +51,7 @@ ALL: list[events.Event] = [
     events.JobOperated("j1", "replay", "ann", replay_id="j2"),
     events.JobOperatedInTransaction("j1", "retry", "ann"),
     events.JobRescued(JOB, Status.QUEUED),
+    events.JobExpired("j1"),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),
     ended(Status.SUCCEEDED, Happened.SUCCEEDED),

@@ -170,6 +170,7 @@ async def calls() -> None:
         limit=Limit("x", 2),
         on_conflict="replace",
         longest_wait=3.5,
+        expires=timedelta(minutes=5),
     )
     assert_type(await asked.enqueue(42), Handle[str])
     await plain.using(at=datetime(2030, 1, 1, tzinfo=UTC), unique=Unique(queued="q", running="r")).enqueue(1)

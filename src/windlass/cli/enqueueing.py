@@ -39,6 +39,9 @@ def enqueue(
     ] = None,
     delay: Annotated[str | None, typer.Option("--in", "--delay", metavar="DURATION", help="Not before this.")] = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Not before this time (ISO 8601).")] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Cancel it if no worker has taken it within this.")
+    ] = None,
     unique: Annotated[str | None, typer.Option(metavar="KEY", help="At most one live job with this key.")] = None,
     idempotent: Annotated[bool, typer.Option("--idempotent", help="Once a day for the same type and payload.")] = False,
     max_attempts: Annotated[int | None, typer.Option(help="How often it may be tried.")] = None,
@@ -68,6 +71,7 @@ def enqueue(
         priority=None if priority is None else _priority(priority),
         delay=maybe_duration(delay, "--in"),
         at=None if at is None else instant(at, "--at"),
+        expires=maybe_duration(expires, "--expires"),
         unique=unique,
         idempotent=idempotent or None,
         max_attempts=max_attempts,

@@ -26,6 +26,7 @@ def job_facts(job: Job, *, contents: bool = False) -> dict[str, Any]:
         "max_crashes": job.max_crashes,
         "created_at": at(job.created_at),
         "run_at": at(job.run_at),
+        "expires_at": at(job.expires_at),
         "queued_at": at(job.queued_at),
         "started_at": at(job.started_at),
         "finished_at": at(job.finished_at),

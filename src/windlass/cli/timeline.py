@@ -108,10 +108,17 @@ def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
         ("tags", ", ".join(job.tags) or None),
         ("metadata", job.metadata_json),
         ("runs at", clock(job.run_at) if job.status in (Status.SCHEDULED, Status.RETRYING) else None),
+        ("expires", _expires(job)),
         ("lease", f"{job.worker_id} until {clock(job.lease_expires_at)}" if job.status is Status.PROCESSING else None),
     ):
         if value is not None:
             yield name, value
+
+
+def _expires(job: Job) -> str | None:
+    if job.expires_at is None or job.lease_token:
+        return None
+    return f"{clock(job.expires_at)} if no worker has taken it by then"
 
 
 def _strip(history: Sequence[Entry]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def differences(before: Declared, after: Declared) -> list[str]:
 
 def _options(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "retry", _retry(options["retry"])
-    for name in ("timeout", "delay", "longest_wait"):
+    for name in ("timeout", "delay", "expires", "longest_wait"):
         if f"{name}_ms" in options:
             yield name, _span(options[f"{name}_ms"])
     if "idempotency_window_ms" in options:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from windlass.client.workers import live_workers
+from windlass.core.admission import EXPIRED
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
@@ -40,6 +41,8 @@ class Why(StrEnum):
     """its worker has not renewed its lease, and nobody has rescued it yet"""
     SCHEDULED = "scheduled"
     RETRYING = "retrying"
+    EXPIRED = "expired"
+    """no worker took it in the time it was given; it is cancelled, or about to be"""
     DUE = "due"
     """its time has come; a worker is about to queue it"""
     LIMIT = "limit"
@@ -108,9 +111,22 @@ class _Look:
         self._store, self._job, self._now = store, job, now
 
     async def explain(self) -> Explanation:
+        job = self._job
+        if job.expires_at is None or job.lease_token or job.status.finished:
+            return await self._where()
+        if job.expires_at <= self._now:
+            text = (
+                f"It expired at {clock(job.expires_at)} UTC, not taken by any worker: the next look by one cancels it."
+            )
+            return self._because(Why.EXPIRED, text, since=job.expires_at)
+        found = await self._where()
+        left = f"in {span(job.expires_at - self._now)}, at {clock(job.expires_at)} UTC"
+        return replace(found, text=f"{found.text} It expires {left}, unless a worker has taken it by then.")
+
+    async def _where(self) -> Explanation:
         match self._job.status:
             case Status.SUCCEEDED | Status.FAILED | Status.CANCELLED:
-                return self._finished()
+                return await self._finished()
             case Status.PROCESSING:
                 return await self._running()
             case Status.SCHEDULED | Status.RETRYING:
@@ -147,8 +163,13 @@ class _Look:
 
     # Ended, running, waiting for its time.
 
-    def _finished(self) -> Explanation:
+    async def _finished(self) -> Explanation:
         job = self._job
+        if job.status is Status.CANCELLED and await self._has_expired():
+            given = "" if job.expires_at is None else f", {span(job.expires_at - job.created_at)} after it was enqueued"
+            text = f"It expired{given}: no worker had taken it by then"
+            text += f'; "windlass retry {job.id}" would queue it again, without a time to begin by.'
+            return self._because(Why.EXPIRED, text, since=job.finished_at)
         verb = "was cancelled" if job.status is Status.CANCELLED else job.status.value
         ended = f"It is finished: it {verb} at {clock(job.finished_at)} UTC after {_tries(job)}"
         if job.status is Status.SUCCEEDED:
@@ -156,6 +177,12 @@ class _Look:
         told = f" ({_error(job)})" if job.error is not None and job.status is Status.FAILED else ""
         text = f'{ended}{told}; "windlass retry {job.id}" would queue it again.'
         return self._because(Why.FINISHED, text, since=job.finished_at)
+
+    async def _has_expired(self) -> bool:
+        if self._job.expires_at is None:
+            return False
+        history = await self._store.views.history(self._job.id)
+        return bool(history) and history[-1].note == EXPIRED
 
     async def _running(self) -> Explanation:
         job, expires = self._job, self._job.lease_expires_at

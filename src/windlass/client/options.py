@@ -12,6 +12,7 @@ from windlass.core.keys import shown
 from windlass.core.signals import as_duration
 from windlass.core.unique import OnConflict, Unique, idempotency_window
 from windlass.core.values import canonical
+from windlass.core.wording import span
 from windlass.core.words import read_words
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _Words(TypedDict, total=False):
 
     delay: float | timedelta | None
     at: datetime | None
+    expires: float | timedelta | None
     priority: Priority
     queue: str
     max_attempts: int
@@ -76,12 +78,22 @@ def lay_over(base: Options, asked: Asked) -> Options:
     decided = _CONTEXT & words.keys()
     if decided:
         changed["decided"] = base.decided | decided
-    return replace(base, **changed) if changed else base
+    return _checked(replace(base, **changed)) if changed else base
+
+
+def _checked(options: Options) -> Options:
+    """The options, unless the job could never run: its time to begin would be over before it may."""
+    if options.expires is not None and options.delay is not None and options.delay >= options.expires:
+        raise SettingsError(
+            f"expires is {span(options.expires)} and delay {span(options.delay)}, both counted from now: the job would"
+            " expire before it may begin; give a longer expires, or expires=None"
+        )
+    return options
 
 
 def _read_one(name: str, value: Any, into: dict[str, Any]) -> None:
     match name:
-        case "delay" | "longest_wait" | "timeout":
+        case "delay" | "expires" | "longest_wait" | "timeout":
             into[name] = None if value is None else as_duration(value, name)
         case "at":
             into["run_at"] = value

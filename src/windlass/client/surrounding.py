@@ -31,6 +31,7 @@ class Changes(TypedDict, total=False):
 
     delay: float | timedelta | None
     at: datetime | None
+    expires: float | timedelta | None
     priority: Priority
     queue: str
     max_attempts: int

@@ -84,6 +84,8 @@ class Options:
             _span(getattr(self, of), of)
         if self.timeout is not None and self.timeout < _MILLISECOND:
             raise SettingsError(f"timeout is {self.timeout}: expected at least a millisecond, or None for no timeout")
+        if self.expires is not None and self.expires < _MILLISECOND:
+            raise SettingsError(f"expires is {self.expires}: expected at least a millisecond, or None for no expiry")
         if self.delay is not None and self.run_at is not None:
             raise SettingsError("both delay and at were given: choose one")
         _instant(self.run_at, "at")
@@ -193,12 +195,15 @@ _KEPT = (
     "entity_id",
     "metadata_json",
 )
+_KEPT_DURATIONS = ("timeout", "expires")
 
 
 def kept_options(options: Options) -> str:
     """The options a schedule keeps for its jobs, as JSON text; its queue it keeps apart, keys and times it has none."""
     kept: dict[str, object] = {name: getattr(options, name) for name in _KEPT}
-    kept["timeout_ms"] = None if options.timeout is None else options.timeout // _MILLISECOND
+    for name in _KEPT_DURATIONS:
+        duration: timedelta | None = getattr(options, name)
+        kept[f"{name}_ms"] = None if duration is None else duration // _MILLISECOND
     kept["tags"] = list(options.tags)
     return json.dumps(kept, sort_keys=True)
 
@@ -207,8 +212,10 @@ def with_kept(base: Options, text: str) -> Options:
     """The options of a schedule's next job: what it kept, over those its handler declares now."""
     kept: dict[str, Any] = json.loads(text)
     changed = {name: kept[name] for name in _KEPT if name in kept}
-    if "timeout_ms" in kept:
-        changed["timeout"] = None if kept["timeout_ms"] is None else timedelta(milliseconds=kept["timeout_ms"])
+    for name in _KEPT_DURATIONS:
+        if f"{name}_ms" in kept:
+            ms = kept[f"{name}_ms"]
+            changed[name] = None if ms is None else timedelta(milliseconds=ms)
     if "tags" in kept:
         changed["tags"] = tuple(kept["tags"])
     return replace(base, **changed)

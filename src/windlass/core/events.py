@@ -136,6 +136,14 @@ class JobRescued:
     to: Status
 
 
+@dataclass(frozen=True, slots=True)
+class JobExpired:
+    """A job was cancelled because no worker had taken it in the time it was given."""
+
+    name: ClassVar[str] = "job.expired"
+    id: str
+
+
 # Orders.
 
 
@@ -337,6 +345,7 @@ Event: TypeAlias = (
     | JobFenced
     | JobStuck
     | JobRescued
+    | JobExpired
     | JobOperated
     | JobOperatedInTransaction
     | JobDiscarded

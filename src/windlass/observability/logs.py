@@ -37,6 +37,7 @@ _OF_JOBS = (
     events.ResultRefused,
     events.JobFenced,
     events.JobRescued,
+    events.JobExpired,
     events.JobStuck,
 )
 
@@ -140,6 +141,7 @@ def level_of(event: events.Event) -> int:
             return _ENDED.get(event.transition.to, logging.INFO)
         case (
             events.JobFenced()
+            | events.JobExpired()
             | events.ResultRefused()
             | events.JobStuck()
             | events.LoopBlocked()
@@ -184,6 +186,8 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
             worker = event.job.worker_id
             facts = {**_about(event.job), "worker": worker, "status": event.to.value}
             return "lost", facts, f"{_job(event.job)} is {event.to.value}: the lease of worker {worker} ran out"
+        case events.JobExpired():
+            return "expired", {"job": event.id}, f"{event.id} cancelled: no worker had taken it in time"
         case events.JobDiscarded():
             facts = {"job": event.id, "type": event.type, "actor": event.actor, "reason": event.reason}
             why = "" if event.reason is None else f": {short(event.reason, _LONGEST)}"

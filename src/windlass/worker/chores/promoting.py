@@ -1,4 +1,4 @@
-"""Promoting: scheduled and retrying jobs that are due go to their queues, as close to their time as the store tells."""
+"""Promoting: jobs that are due go to their queues, as close to their time as the store tells; others expire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from windlass.core.events import Hub, JobsPromoted, JobsUnblocked
+from windlass.core.events import Hub, JobExpired, JobsPromoted, JobsUnblocked
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Promoting:
         done = await self._steady.attempt(lambda: self.promote(AT_ONCE))
         if done is None:
             return 0.0
-        if done.promoted >= AT_ONCE:
+        if max(done.promoted, len(done.expired)) >= AT_ONCE:
             return 0.0
         return self._poll if done.next_due is None else min(self._poll, done.next_due.total_seconds())
 
@@ -49,6 +49,8 @@ class Promoting:
             self._hub.tell(JobsPromoted(done.promoted, done.queues))
         if done.unblocked:
             self._hub.tell(JobsUnblocked(done.unblocked))
+        for job_id in done.expired:
+            self._hub.tell(JobExpired(job_id))
         if done.promoted or done.unblocked:
             self._promoted()
         return done
