@@ -13,7 +13,7 @@ from tests.support.work import Meter, Work
 from windlass.core.draft import Draft
 from windlass.core.job import Job
 from windlass.core.limit import Limit
-from windlass.core.outcome import Outcome
+from windlass.core.outcome import Outcome, Waiting
 from windlass.core.rate import Rate
 from windlass.core.schedule import cron
 from windlass.core.status import Status
@@ -180,6 +180,19 @@ async def schedules_to_come(store: Store, numbers: range) -> None:
         )
 
 
+async def waits_for_signals(store: Store, numbers: range) -> None:
+    for some in parts(numbers):
+        await insert(store, [draft(HELD) for _ in some])
+        jobs = await claim_all(store)
+        await store.jobs.apply([decide(job, Waiting(f"signal {n}", HOUR)) for job, n in zip(jobs, some, strict=True)])
+
+
+async def expires_later(store: Store, numbers: range) -> None:
+    """Of a type that nobody handles, so that they stay."""
+    for some in parts(numbers):
+        await insert(store, [draft(RETIRED, queue=RETIRED, expires=HOUR) for _ in some])
+
+
 CLAIMS = frozenset({"claim", "claim of a named queue"})
 # What runs is looked through for lost leases: there are no more than all workers have slots, one of them does it for
 # all, and an index on the expiry would be written by every heartbeat.
@@ -209,6 +222,8 @@ SCENES = (
     Scene("idempotency keys", idempotency_keys, KEPT),
     Scene("queues of a retired type", retired_queues, QUEUES, 1),
     Scene("paused queues", paused_queues, QUEUES, 1),
+    Scene("jobs that wait for a signal", waits_for_signals),
+    Scene("jobs that expire later", expires_later, RETIRED_JOBS),
     Scene("schedules to come", schedules_to_come),
     Scene("locks", held_locks),
 )

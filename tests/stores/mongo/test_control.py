@@ -196,7 +196,7 @@ async def test_many_groups_are_asked_about_together_however_large(store: Store, 
     assert await status(store, groups[0][0]) is Status.CANCELLED
 
 
-OF_THIS_VERSION = ("ready", "front", "later", "ended", "frees", "cancels")
+OF_THIS_VERSION = ("ready", "front", "later", "ended", "frees", "cancels", "signals", "expiry")
 
 
 async def test_an_older_schema_is_brought_up_to_date_beside_its_jobs(store: Store, database: Base) -> None:

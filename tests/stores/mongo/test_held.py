@@ -17,7 +17,7 @@ from windlass.core.job import Job
 from windlass.core.outcome import Outcome
 from windlass.core.status import Status
 from windlass.core.transition import decide
-from windlass.stores.contract import Extended, Lease, Store, Verdict
+from windlass.stores.contract import Extended, Keep, Lease, Store, Verdict
 
 
 @pytest.fixture
@@ -77,6 +77,19 @@ async def test_an_end_that_somebody_holds_is_told_as_held_and_the_others_are_wri
     assert Status.PROCESSING not in await statuses(store, [job.id for job in jobs])
     for job in jobs:
         assert len(await store.views.history(job.id)) == 3, "what was written is not written again"
+
+
+async def test_a_value_of_a_job_that_somebody_holds_is_told_as_held_and_the_others_are_kept(
+    store: Store, place: MongoPlace
+) -> None:
+    jobs = [await start(store) for _ in range(3)]
+    keeps = [Keep(lease_of(job), name, "1") for job in jobs for name in ("saved", "step:a")]
+    async with held(place, jobs[1].id):
+        kept = [Verdict.APPLIED] * 2
+        assert await store.jobs.keep(keeps) == [*kept, Verdict.HELD, Verdict.HELD, *kept]
+        assert [len((await get(store, job.id)).kept) for job in jobs] == [2, 0, 2]
+    assert await store.jobs.keep(keeps) == [Verdict.APPLIED] * 6
+    assert [len((await get(store, job.id)).kept) for job in jobs] == [2, 2, 2]
 
 
 async def test_one_alone_that_somebody_holds_is_told_as_held(store: Store, place: MongoPlace) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from bson import ObjectId
+
 from tests.contract.places import Place
 from tests.contract.steps import HOUR, cancel, put, status, told
 from tests.support.drafts import draft
@@ -12,6 +14,8 @@ from windlass.core.status import Status
 from windlass.stores.contract import Action, Order
 from windlass.stores.mongo import operating
 from windlass.stores.mongo.store import MongoStore
+
+MARK = ObjectId()
 
 
 async def opened(place: Place) -> MongoStore:
@@ -24,7 +28,7 @@ async def moves(store: MongoStore, action: Action, ids: list[str]) -> list[opera
     docs: list[dict[str, Any]] = await store.link.jobs.find({"_id": {"$in": ids}}).sort("_id", 1).to_list()
     orders = [Order(id=doc["_id"], action=action, actor="ann", reason="enough") for doc in docs]
     now = await store.now()
-    return [operating.decide(order, doc, now, ()) for order, doc in zip(orders, docs, strict=True)]
+    return [operating.decide(order, doc, now, (), MARK) for order, doc in zip(orders, docs, strict=True)]
 
 
 async def test_one_that_moved_meanwhile_is_told_from_those_that_were_written(place: Place) -> None:
@@ -32,7 +36,7 @@ async def test_one_that_moved_meanwhile_is_told_from_those_that_were_written(pla
     ids = await put(store, *[draft(delay=HOUR) for _ in range(4)])
     decided = await moves(store, Action.CANCEL, ids)
     await cancel(store, ids[1])
-    assert await operating.write(store.link, decided) == {ids[0], ids[2], ids[3]}
+    assert await operating.write(store.link, decided, MARK) == {ids[0], ids[2], ids[3]}
     assert {await status(store, one) for one in ids} == {Status.CANCELLED}
     assert await told(store, ids[1]) == [Happened.ENQUEUED, Happened.CANCELLED], "once, by who came first"
     await store.close()
@@ -45,7 +49,7 @@ async def test_a_key_that_was_taken_meanwhile_keeps_none_of_the_others_from_bein
         await cancel(store, one)
     decided = await moves(store, Action.RETRY, keyed)
     [holder] = await put(store, draft(unique="k", delay=HOUR))
-    assert await operating.write(store.link, decided) == set(keyed[1:])
+    assert await operating.write(store.link, decided, MARK) == set(keyed[1:])
     assert await status(store, keyed[0]) is Status.CANCELLED
     assert await status(store, holder) is Status.SCHEDULED
     await store.close()
@@ -56,6 +60,6 @@ async def test_one_that_moved_meanwhile_is_not_deleted(place: Place) -> None:
     ids = await put(store, *[draft(delay=HOUR) for _ in range(3)])
     decided = await moves(store, Action.DELETE, ids)
     await cancel(store, ids[0])
-    assert await operating.write(store.link, decided) == set(ids[1:])
+    assert await operating.write(store.link, decided, MARK) == set(ids[1:])
     assert await status(store, ids[0]) is Status.CANCELLED
     await store.close()

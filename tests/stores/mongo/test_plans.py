@@ -25,11 +25,13 @@ from tests.support.drafts import INSTANT, draft, new_id, want
 from tests.support.servers import Server, start_mongo
 from windlass.core.draft import make_id
 from windlass.core.job import Job
+from windlass.core.kept import Signal
+from windlass.core.outcome import Waiting
 from windlass.core.rate import Rate
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import MOST_LOOKED_AT, Filter, Store, cursor_after
+from windlass.stores.contract import MOST_LOOKED_AT, Action, Filter, Keep, Lease, Order, Store, cursor_after
 from windlass.stores.mongo.jobs import MongoJobs
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("mongo-plans")]
@@ -251,6 +253,44 @@ async def test_chores_look_only_at_what_is_due(profiled: Profiled) -> None:
     assert rescued == [20]
     assert documents(looked) <= running.n + 2 * 20, looked  # those that run are few, and all are looked at
     assert "status" in indexes(looked)
+    assert_no_scan(looked)
+
+
+async def test_waits_that_are_over_and_what_has_expired_are_found_beside_many_that_are_not(profiled: Profiled) -> None:
+    store, hour = profiled.store, timedelta(hours=1)
+    await put(store, *(draft("waits") for _ in range(120)))
+    jobs = await store.jobs.claim(want(n=120, types={"waits"}))
+    waits = [Waiting("approved", hour if n < 100 else INSTANT) for n in range(120)]
+    await store.jobs.apply([decide(job, wait) for job, wait in zip(jobs, waits, strict=True)])
+    await put(store, *(draft("waits", expires=hour if n < 100 else INSTANT) for n in range(120)))
+    await passed(store, await store.now() + timedelta(milliseconds=50))
+    moved: list[tuple[int, int]] = []
+
+    async def promote() -> None:
+        promoted = await store.jobs.promote(1000)
+        moved.append((promoted.unblocked, len(promoted.expired)))
+
+    looked = await profiled.during(promote)
+    assert moved == [(20, 20)]
+    assert documents(looked) <= 2 * (20 + 20) + 10, looked  # read and written, and when the next is due
+    assert {"signals", "expiry"} <= indexes(looked)
+    assert_no_scan(looked)
+    assert_no_sort(looked)
+
+
+async def test_a_value_costs_one_write_by_id_and_a_signal_one_look_more(profiled: Profiled) -> None:
+    store = profiled.store
+    await put(store, *(draft("keeps") for _ in range(10)))
+    jobs = await store.jobs.claim(want(n=10, types={"keeps"}))
+    keeps = [Keep(Lease(job.id, job.lease_token), "step:a", "1") for job in jobs]
+    looked = await profiled.during(lambda: store.jobs.keep(keeps))
+    assert {one.command for one in looked} == {"update"}
+    assert documents(looked) == 10, looked
+    await store.jobs.apply([decide(job, Waiting("approved", timedelta(hours=1))) for job in jobs])
+    orders = [Order(id=job.id, action=Action.SIGNAL, actor="a", signal=Signal("approved", "1")) for job in jobs]
+    looked = await profiled.during(lambda: store.jobs.operate(orders))
+    assert documents(looked) == 20, looked
+    assert [one.command for one in looked if one.command != "update"] == ["query"], "all are read in one step"
     assert_no_scan(looked)
 
 

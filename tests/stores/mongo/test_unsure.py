@@ -1,4 +1,4 @@
-"""A claim that was written but not acknowledged: nobody loses by it, and its jobs run as soon as that is known."""
+"""What was written but not acknowledged: nobody loses by it, and it counts as soon as that is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from pymongo import MongoClient
 
-from tests.contract.steps import DONE, put
+from tests.contract.steps import DONE, get, put, start
 from tests.faults.mongo_failover import ReplicaSet
 from tests.support.drafts import draft, want
 from tests.support.processes import HOST
@@ -21,10 +21,22 @@ from tests.support.servers import start_mongo
 from tests.support.until import until
 from windlass import StoreUnavailable, Windlass
 from windlass.core.job import Job
+from windlass.core.kept import Signal
+from windlass.core.outcome import Waiting
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Filter, Store, Verdict
+from windlass.stores.contract import (
+    Action,
+    Answer,
+    Filter,
+    Keep,
+    Lease,
+    Operated,
+    Order,
+    Store,
+    Verdict,
+)
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("mongo-unsure")]
 
@@ -124,7 +136,7 @@ def fragile() -> Iterator[str]:
 
 
 @contextmanager
-def unacknowledged(url: str) -> Generator[None, None, None]:
+def unacknowledged(url: str, mode: object = "alwaysOn") -> Generator[None, None, None]:
     """Updates are carried out, and their acknowledgement fails."""
     data = {
         "appName": "windlass",
@@ -132,7 +144,7 @@ def unacknowledged(url: str) -> Generator[None, None, None]:
         "writeConcernError": {"code": 64, "errmsg": "waiting for replication timed out"},
     }
     with closing(MongoClient[dict[str, Any]](url)) as client:
-        client.admin.command("configureFailPoint", "failCommand", mode="alwaysOn", data=data)
+        client.admin.command("configureFailPoint", "failCommand", mode=mode, data=data)
         try:
             yield
         finally:
@@ -158,3 +170,25 @@ async def test_a_claim_in_doubt_is_handed_to_its_worker_alone_and_once(fragile: 
     assert ([job.id for job in first], {job.worker_id for job in first}) == (ids[:3], {"w1"})
     assert [job.id for job in await doubtful.jobs.claim(want(3))] == ids[3:4]
     assert [job.id for job in await doubtful.jobs.claim(want(3))] == [id_ for id_ in ids[4:] if id_ != others.id]
+
+
+@pytest.mark.parametrize("n", [1, 2], ids=["alone", "of many"])
+async def test_a_signal_whose_answer_was_lost_is_not_taken_for_an_earlier_one(
+    fragile: str, doubtful: Store, n: int
+) -> None:
+    jobs = [await start(doubtful) for _ in range(n)]
+    await doubtful.jobs.apply([decide(job, Waiting("approved", timedelta(hours=1))) for job in jobs])
+    sent = [Order(id=job.id, action=Action.SIGNAL, actor="ann", signal=Signal("approved", "1")) for job in jobs]
+    with unacknowledged(fragile, {"times": 1}):
+        assert await doubtful.jobs.operate(sent) == [Answer(Operated.DONE, Status.BLOCKED)] * n
+    assert [(await get(doubtful, job.id)).kept for job in jobs] == [{"signal:approved": 1}] * n
+    assert [answer.verdict for answer in await doubtful.jobs.operate(sent)] == [Operated.DUPLICATE] * n
+
+
+async def test_a_value_whose_answer_was_lost_is_kept_once_it_is_told_again(fragile: str, doubtful: Store) -> None:
+    job = await start(doubtful)
+    kept = [Keep(Lease(job.id, job.lease_token), "step:a", "1")]
+    with unacknowledged(fragile), pytest.raises(StoreUnavailable):
+        await doubtful.jobs.keep(kept)
+    assert await doubtful.jobs.keep(kept) == [Verdict.APPLIED]
+    assert (await get(doubtful, job.id)).kept == {"step:a": 1}

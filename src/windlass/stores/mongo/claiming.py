@@ -45,6 +45,7 @@ _WAVES = 200  # how often one claim reads at most
 _QUEUES_READ = 16  # of how many queues the first look of a claim reads the first jobs,
 _MOST_QUEUES_READ = 256  # and its later ones at most: a pipeline has at most a thousand stages
 _WARY = 8  # for how many looks a claim keeps away from where rivals came first
+_BEFORE = timedelta(milliseconds=1)
 _SPREAD = 8  # among how many batches a claim chooses after rivals came first
 
 
@@ -118,22 +119,22 @@ class Claiming:
             self._writing -= mine
 
     async def _ask(
-        self, want: Want, names: Sequence[str], page: int, skip: int, *, told: bool
+        self, want: Want, names: Sequence[str], page: int, skip: int, others: set[str], *, told: bool
     ) -> tuple[dict[str, int], list[Doc]]:
-        return await ask(self._link, want, names, page, skip, sorted(self._writing), told=told)
+        return await ask(self._link, want, names, page, skip, sorted(others | self._writing), told=told)
 
     async def _read(self, one: _Claim, want: Want, page: int, skip: int) -> Read:
         """The first jobs of the queues that come first, after those skipped."""
         named = None if want.queues is None else [name for name, most in want.queues.items() if most > 0]
         if named is not None and len(named) <= _QUEUES_READ:
-            heads, rows = await self._ask(want, named, page, skip, told=True)
+            heads, rows = await self._ask(want, named, page, skip, one.expired, told=True)
             return Read(rows, [name for name in named if name in heads], share(named, page), None)
         if one.heads is not None:
             return await self._read_on(one, one.heads, want, page, skip)
         tries = 0
         asked = foremost({name: first for name, first in self._heads.items() if one.may_give(name)}, _QUEUES_READ)
         while True:
-            heads, rows = await self._ask(want, asked, page, skip, told=False)
+            heads, rows = await self._ask(want, asked, page, skip, one.expired, told=False)
             open_ = {name: first for name, first in heads.items() if one.may_give(name)}
             self._heads = one.heads = heads
             behind = [first for name, first in open_.items() if name not in asked]
@@ -150,7 +151,7 @@ class Claiming:
         open_ = {name: first for name, first in heads.items() if one.may_give(name)}
         one.width = min(one.width * 4, _MOST_QUEUES_READ)
         asked = foremost(open_, one.width)
-        found, rows = await self._ask(want, asked, page, skip, told=True)
+        found, rows = await self._ask(want, asked, page, skip, one.expired, told=True)
         for name in {*asked} - found.keys():  # paused since
             del open_[name]
         return one.learn(asked, open_, rows, share(asked, page), skip)
@@ -178,6 +179,8 @@ class _Claim:
         self.heads: dict[str, int] | None = None
         """where anything waited when it looked first: the first priority of each queue that is not paused"""
         self.width = _QUEUES_READ
+        self.expired: set[str] = set()
+        """jobs whose time to begin is over, which it passes over: a promotion cancels them"""
         self._in_doubt: dict[str, int] = {}
         self._void_after = _LONG_AGO
         self.plain = True
@@ -185,8 +188,8 @@ class _Claim:
 
     @property
     def blocked(self) -> int:
-        """How many it has put aside."""
-        return self._gate.blocked
+        """How many it has put aside, or passed over."""
+        return self._gate.blocked + len(self.expired)
 
     def learn(self, asked: Sequence[str], open_: dict[str, int], rows: list[Doc], share: int, skip: int) -> Read:
         """What was read of the queues asked, and that some of them have nothing for it."""
@@ -252,6 +255,9 @@ class _Claim:
             if others is not None and lines[name][0]["priority"] > others:
                 return True  # others that were not read come before
             doc = lines[name].popleft()
+            if "expires_at" in doc and _is_over(doc, now):
+                self.expired.add(doc["_id"])
+                continue
             if not is_plain(doc):
                 self.plain = False
                 if not self._gate.lets_through(doc, now):
@@ -317,7 +323,7 @@ class _Claim:
             # a limit has many slots that hardly ever happens.
             apart = len(alike) if takes_running(doc) or self._gate.counts(doc) else None
             plain = doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc
-            alike[*plain, "limit_key" in doc, apart].append(doc)
+            alike[*plain, "limit_key" in doc, "expires_at" in doc, apart].append(doc)
         groups = list(alike.values())
         now = latest(now, picked)
         self._void_after = now + timedelta(seconds=self._link.place.timeout)
@@ -381,7 +387,9 @@ class _Claim:
             values["slot"] = first["slot"]
         found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
         # A server that stood still carries this out when it goes on, though whoever sent it has given up long ago.
-        found["$expr"] = {"$lte": ["$$NOW", self._void_after]}
+        # What expires meanwhile is not leased either.
+        expiries = [doc["expires_at"] - _BEFORE for doc in docs if "expires_at" in doc and not doc["lease_token"]]
+        found["$expr"] = {"$lte": ["$$NOW", min([self._void_after, *expiries])]}
         update = change(told, values, more={"attempts": 1}, of=docs)
         if len(docs) == 1 or "limit_key" not in first:
             return found, update
@@ -414,6 +422,11 @@ class _Claim:
             leased["wait_ms"] = waited(leased)
             found.append((leased, job_of(leased)))
         return found
+
+
+def _is_over(doc: Doc, now: datetime) -> bool:
+    """Whether the time to begin is over for a job with such a time."""
+    return not doc["lease_token"] and bool(doc["expires_at"] <= now)
 
 
 def _met(error: Doc) -> Kind:

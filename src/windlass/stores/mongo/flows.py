@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from windlass.core.draft import Draft
+    from windlass.core.transition import Transition
     from windlass.stores.mongo.connection import Doc, Link
 
 _LIVE = sorted(status.value for status in LIVE)
@@ -30,6 +31,11 @@ _FIELDS = dict.fromkeys(
     ("awaits", "next_id", "unique_key", "blocked_by", "moves", "updated_at", "queue", "fair_key"), 1
 )
 _MORE = 20  # how many jobs a look reads beyond one for each that is asked about
+
+
+def is_gathering(transition: Transition) -> bool:
+    """Whether the job goes on to wait for its children."""
+    return transition.blocked_by is not None and transition.blocked_by == BlockedBy(Kind.FLOW, transition.id).text
 
 
 async def settle(link: Link, ids: Iterable[str]) -> tuple[int, set[str]]:

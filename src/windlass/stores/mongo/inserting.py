@@ -28,7 +28,7 @@ from windlass.core.status import Status
 from windlass.stores.columns import of_draft
 from windlass.stores.contract import Created, Duplicate, Inserted, Notice, Replaced
 from windlass.stores.mongo.connection import DUPLICATE_KEY, in_parts
-from windlass.stores.mongo.notices import CHANGED, news_of
+from windlass.stores.mongo.notices import CHANGED, DUE, news_of
 from windlass.stores.mongo.records import KEPT, STATUSES, asked_of, change, duration, line, present, whole
 from windlass.stores.mongo.schema import LATER
 from windlass.stores.mongo.turns import Turns, due_at, taken, tell_apart
@@ -230,7 +230,7 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
         again = True
         # One that can meet nobody's key is there afterwards for sure, and wakes for all of them.
         sure = next((doc for doc in reversed(docs) if _KEYS.isdisjoint(doc)), None)
-        notices = {sure["_id"]: _news(docs)} if sure else {doc["_id"]: _news([doc]) for doc in docs}
+        notices = {sure["_id"]: news_of_new(docs)} if sure else {doc["_id"]: news_of_new([doc]) for doc in docs}
         for doc in [sure] if sure else docs:
             doc["wake"] = link.news(notices[doc["_id"]])
         await link.jobs.insert_many(docs, ordered=False)
@@ -250,8 +250,9 @@ async def _insert_many(link: Link, drafts: Sequence[Draft], now: datetime, extra
     return made
 
 
-def _news(docs: Sequence[Doc]) -> list[Notice]:
-    return news_of(map(itemgetter("status", "queue"), docs))
+def news_of_new(docs: Sequence[Doc]) -> list[Notice]:
+    """What to tell of these new jobs; that one expires is something to happen at a time."""
+    return news_of(map(itemgetter("status", "queue"), docs), due=any("expires_at" in doc for doc in docs))
 
 
 async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:
@@ -328,7 +329,7 @@ def deciding(
     if depth is not None:
         depth[1] += 1
     docs = documents([draft], now, extra, turns, fair)
-    yield Insert(docs[0], _news(docs))
+    yield Insert(docs[0], news_of_new(docs))
     return Created(draft.id)
 
 
@@ -337,9 +338,10 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) 
     waiting = Waiting(holder.get("blocked_by"), now - holder["created_at"])
     to, wait = replacement(draft.options, waiting, due_at(draft.options, now) - now)
     told = line(max(now, holder["updated_at"]), Happened.REPLACED, to)
-    values = {"payload": draft.payload_json, "priority": draft.options.priority}
+    expires_at = _expiry(draft.options, now)
+    values: Doc = {"payload": draft.payload_json, "priority": draft.options.priority, "expires_at": expires_at}
     if wait is None:
-        return Update(found, change(told, values), [CHANGED])
+        return Update(found, change(told, values), [CHANGED] if expires_at is None else [CHANGED, DUE])
     values |= {
         "run_at": now + whole(wait),
         "queued_at": now if to is Status.QUEUED else None,
@@ -348,7 +350,11 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) 
     }
     if "fair_key" not in holder and holder["queue"] in fair:
         values["fair_key"] = ""
-    return Update(found, change(told, values), news_of([(to.value, holder["queue"])]))
+    return Update(found, change(told, values), news_of([(to.value, holder["queue"])], due=expires_at is not None))
+
+
+def _expiry(options: Options, now: datetime) -> datetime | None:
+    return None if options.expires is None else now + whole(options.expires)
 
 
 _OWN, _ASKED = KEPT.of(Origin.DRAFT), KEPT.of(Origin.OPTIONS)
@@ -403,6 +409,8 @@ def _from_options(options: Options, now: datetime) -> Doc:
         "lease_token": 0,
         "moves": 1,
         "history": [line(now, Happened.ENQUEUED, status, note=note)],
-        **present({"queued_at": None if status is Status.SCHEDULED else now}),
+        **present(
+            {"queued_at": None if status is Status.SCHEDULED else now, "expires_at": _expiry(options, now)},
+        ),
         **present(dict(zip(_ASKED, asked_of(options), strict=True))),
     }

@@ -12,7 +12,7 @@ from pymongo.synchronous.client_session import ClientSession
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
-from windlass.stores.mongo import inserting, operating, settling, sweeping
+from windlass.stores.mongo import inserting, keeping, operating, settling, sweeping
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Room, guarded, translate
 from windlass.stores.mongo.joining import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from windlass.core.draft import Draft
     from windlass.core.transition import Transition
-    from windlass.stores.contract import Answer, Lease, Order, Report, Rescued, Retention, Want
+    from windlass.stores.contract import Answer, Keep, Lease, Order, Report, Rescued, Retention, Want
     from windlass.stores.mongo.connection import Link
 
 
@@ -93,6 +93,11 @@ class MongoJobs(Room):
     async def report(self, reports: Sequence[Report]) -> list[Verdict]:
         """Write progress."""
         return await settling.report(self.link, reports)
+
+    @guarded
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        """Have running jobs remember values."""
+        return await keeping.keep(self.link, keeps) if keeps else []
 
     @guarded
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:

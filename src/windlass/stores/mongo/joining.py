@@ -34,9 +34,9 @@ from windlass.stores.mongo.inserting import (
     first_of_each,
     insert,
     limits_of,
+    news_of_new,
     opening,
 )
-from windlass.stores.mongo.notices import news_of
 from windlass.stores.mongo.turns import fair_lines, looks, places
 from windlass.stores.mongo.unblocking import unblock
 
@@ -72,7 +72,7 @@ class InsertMany:
 
     def waking(self, wake: Callable[[Sequence[Notice]], str]) -> list[Doc]:
         """The same writes, the last of which wakes the listeners."""
-        self.docs[-1]["wake"] = wake(news_of((doc["status"], doc["queue"]) for doc in self.docs))
+        self.docs[-1]["wake"] = wake(news_of_new(self.docs))
         return self.docs
 
 

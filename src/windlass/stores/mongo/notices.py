@@ -50,10 +50,13 @@ def claimable(queues: Iterable[str] | Mapping[str, int]) -> list[Notice]:
     return [Notice.claimable(counts.total(), next(iter(counts)) if len(counts) == 1 else None)] if counts else []
 
 
-def news_of(moves: Iterable[tuple[str, str]]) -> list[Notice]:
-    """What to tell of jobs that came to a status, given it and the queue of each."""
+def news_of(moves: Iterable[tuple[str, str]], *, due: bool = False) -> list[Notice]:
+    """What to tell of jobs that came to a status, given it and the queue of each.
+
+    `due`: for one of them something is to happen at a time, whatever its status.
+    """
     queued: dict[str, int] = {}
-    others: set[Notice] = set()
+    others: set[Notice] = {DUE} if due else set()
     for (status, queue), n in Counter(moves).items():  # hardly ever more than one
         if status == Status.QUEUED:
             queued[queue] = n

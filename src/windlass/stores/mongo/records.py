@@ -7,14 +7,17 @@ waited and ran follows from its instants, and is written down only when those ar
 what a queued job was blocked by before `promote` called it from the line of its rate; those who still wait have
 `blocked_by`, and only they are in that index. `fair_key` is empty for a job that takes no part, in a queue where others
 do. `confirmed` is the token of the last lease that was extended, `charged` that of the lease whose loss was last
-counted as a crash, while it still is.
+counted as a crash, while it still is. `kept` has a field for each name, whose characters that paths give a meaning to
+are written as in URLs.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from windlass.core.fields import Kind
 from windlass.core.history import HISTORY_LIMIT, Entry, Happened
@@ -73,6 +76,36 @@ def in_utc(doc: Doc) -> Doc:
     return doc
 
 
+_IN_KEPT = "kept."
+_HELD_BY_PATHS = str.maketrans({"%": "%25", ".": "%2E", "$": "%24"})
+
+
+def kept_at(name: str) -> str:
+    """The path of what a job keeps under a name."""
+    return f"{_IN_KEPT}{name.translate(_HELD_BY_PATHS)}"
+
+
+def kept_of(kept: Mapping[str, str]) -> dict[str, str]:
+    """What a job keeps, by name, from the field of that."""
+    return {unquote(field): text for field, text in kept.items()}
+
+
+def keeps(doc: Doc, name: str) -> bool:
+    """Whether a job keeps something under a name."""
+    return kept_at(name).removeprefix(_IN_KEPT) in doc.get("kept", ())
+
+
+def with_values(doc: Doc, values: Mapping[str, Any]) -> Doc:
+    """The document after these fields were set, None removing one."""
+    kept = {**doc.get("kept", {}), **{path[len(_IN_KEPT) :]: text for path, text in values.items() if _inside(path)}}
+    others = {name: value for name, value in values.items() if not _inside(name)}
+    return present({**doc, **others, "kept": kept or None})
+
+
+def _inside(path: str) -> bool:
+    return path.startswith(_IN_KEPT)
+
+
 _job_of = reader(
     {
         Kind.STATUS: STATUSES.__getitem__,
@@ -81,7 +114,7 @@ _job_of = reader(
         Kind.PROGRESS: Progress.of_text,
         Kind.TAGS: tuple,
     },
-    {"fair_key": lambda key: key or None},
+    {"fair_key": lambda key: key or None, "kept_json": lambda kept: json.dumps(kept_of(kept), ensure_ascii=False)},
 )
 _RAN, _WAITED, _BLOCKED_BY = (KEPT.names.index(name) for name in ("duration_ms", "wait_ms", "blocked_by"))
 

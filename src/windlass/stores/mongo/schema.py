@@ -13,6 +13,7 @@ import pymongo
 from pymongo import IndexModel
 from pymongo.errors import CollectionInvalid, DuplicateKeyError, OperationFailure
 
+from windlass.core.blocked import Kind
 from windlass.core.errors import SchemaMismatch
 from windlass.core.status import FINISHED, LIVE, WAITING, Status
 from windlass.stores.mongo.connection import Room, guarded
@@ -20,13 +21,15 @@ from windlass.stores.mongo.connection import Room, guarded
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes", "0005_catalogue")
+MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes", "0005_catalogue", "0006_steps")
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)
 _ENDED = sorted(status.value for status in FINISHED)
 LATER = sorted(status.value for status in WAITING - {Status.QUEUED})
 SPOILED = [Status.CANCELLED.value, Status.FAILED.value]
+WAITS_FOR_SIGNAL: Doc = {"blocked_by": {"$gte": Kind.SIGNAL.prefix, "$lt": Kind.SIGNAL.end}}
+NEVER_TAKEN: Doc = {"lease_token": 0, "status": {"$in": ["blocked", "queued", "scheduled"]}}
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
@@ -70,6 +73,9 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     ),
     # Jobs that were asked to stop: their worker looks for its own, however many run.
     "cancels": (["worker_id"], {"partialFilterExpression": {"cancel_requested_at": {"$exists": True}}}),
+    # Whose time to wait for a signal is up, and whose time to begin is over.
+    "signals": (["run_at"], {"partialFilterExpression": WAITS_FOR_SIGNAL}),
+    "expiry": (["expires_at"], {"partialFilterExpression": {"expires_at": {"$exists": True}, **NEVER_TAKEN}}),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
     # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),

@@ -18,11 +18,13 @@ from bson import ObjectId
 from pymongo import UpdateMany, UpdateOne
 from pymongo.errors import PyMongoError
 
+from windlass.core.blocked import Kind, lines
 from windlass.core.history import HISTORY_LIMIT, Happened
 from windlass.core.status import Status
-from windlass.core.transition import honour_cancel, refuse
+from windlass.core.transition import go_on, honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
 from windlass.stores.mongo.connection import AT_ONCE, BY_ID, in_parts
+from windlass.stores.mongo.flows import is_gathering
 from windlass.stores.mongo.notices import CHANGED, news_of
 from windlass.stores.mongo.records import (
     STATUSES,
@@ -30,6 +32,8 @@ from windlass.stores.mongo.records import (
     as_pipeline,
     change,
     in_ms,
+    keeps,
+    kept_at,
     latest,
     line,
     marked,
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 _PROCESSING = Status.PROCESSING.value
 _PARTS = 8  # documents for the same figures of a minute, so that those who count do not wait for each other
 _RESULTS = 4_000_000  # characters of results in one update: the server takes no more than 16 MB
-_MOMENT = 0.5  # seconds that ends are tried together, and then as long each by itself: what is not written is held
+MOMENT = 0.5  # seconds that ends are tried together, and then as long each by itself: what is not written is held
 _LEAST = 0.1  # seconds
 _PATIENCE = 1 / 10  # of a lease: for so long all are renewed together, and then as long each by itself
 
@@ -140,17 +144,16 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     link.tell([CHANGED])
     if done.matched_count == len(reports):
         return [Verdict.APPLIED] * len(reports)
-    docs = await link.jobs.find(
-        {"_id": {"$in": [one.lease.id for one in reports]}}, {"lease_token": 1, "status": 1}
-    ).to_list()
-    found = {doc["_id"]: doc["lease_token"] if doc["status"] == _PROCESSING else None for doc in docs}
-    return [_reported(one, found) for one in reports]
+    return await verdicts_on(link, [one.lease for one in reports])
 
 
-def _reported(one: Report, tokens: Mapping[str, int | None]) -> Verdict:
-    if one.lease.id not in tokens:
-        return Verdict.MISSING
-    return Verdict.APPLIED if tokens[one.lease.id] == one.lease.token else Verdict.STALE
+async def verdicts_on(link: Link, leases: Sequence[Lease]) -> list[Verdict]:
+    """What became of writes under these leases, of which some found their job no more."""
+    ids = {"_id": {"$in": [lease.id for lease in leases]}}
+    docs = await link.jobs.find(ids, {"lease_token": 1, "status": 1}).to_list()
+    tokens = {doc["_id"]: doc["lease_token"] if doc["status"] == _PROCESSING else None for doc in docs}
+    held = {True: Verdict.APPLIED, False: Verdict.STALE}
+    return [held[tokens[of.id] == of.token] if of.id in tokens else Verdict.MISSING for of in leases]
 
 
 _STANDING = dict.fromkeys(
@@ -204,7 +207,8 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
         # What this store did not claim, or what somebody else has touched since: a job asked to cancel, for one.
         open_ = [(n, one) for n, one in enumerate(transitions) if n not in verdicts]
         ids = list({one.id for _, one in open_})
-        docs = {doc["_id"]: doc for doc in await link.jobs.find({"_id": {"$in": ids}}, _STANDING).to_list()}
+        fields = {**_STANDING, **_signals_of(one for _, one in open_)}
+        docs = {doc["_id"]: doc for doc in await link.jobs.find({"_id": {"$in": ids}}, fields).to_list()}
         standing: dict[str, int] = {}
         before: list[Doc] = []
         for n, one in open_:
@@ -226,9 +230,16 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
         pairs = [(transitions[n], docs[job_id]) for job_id, n in standing.items()]
         note(standing, await write(link, pairs))
     if ended:
-        await unblock(link, lines_of(ended))
+        # Who gathers may have no child left to wait for: they ended before it, and found nobody who waits.
+        gathers = {by for one in transitions if is_gathering(one) for by in lines(flow=one.id)}
+        await unblock(link, lines_of(ended) | gathers)
         await has_freed(link, ended)
     return [verdicts[n] for n in range(len(transitions))]
+
+
+def _signals_of(transitions: Iterable[Transition]) -> Doc:
+    """Where the signals are kept that these would wait for."""
+    return {kept_at(one.blocked_by): 1 for one in transitions if one.blocked_by and Kind.SIGNAL.blocks(one.blocked_by)}
 
 
 def _held(link: Link, one: Transition) -> Doc | None:
@@ -250,7 +261,7 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> Wri
 
     Counts them in their minute. Where a lease was lost the token moves on, and only if it is still over.
     """
-    told = [(one if "cancel_requested_at" not in doc else honour_cancel(one), doc) for one, doc in pairs]
+    told = [(_as_it_stands(one, doc), doc) for one, doc in pairs]
     clock = await link.now()
     now = latest(clock, [doc for _, doc in told])
     parts = await in_parts(told, lambda some: _write_part(link, some, now, clock if lost else None))
@@ -259,11 +270,23 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> Wri
     return Written([doc for _, doc in written], {id_ for _, held in parts for id_ in held})
 
 
+def _as_it_stands(one: Transition, doc: Doc) -> Transition:
+    """The transition to apply to a job that was asked to cancel, or that has the signal it would wait for.
+
+    Both add to its `moves`: who was not seen here is seen by the write, which then changes nothing.
+    """
+    if "cancel_requested_at" in doc:
+        return honour_cancel(one)
+    is_there = one.blocked_by is not None and Kind.SIGNAL.blocks(one.blocked_by) and keeps(doc, one.blocked_by)
+    return go_on(one) if is_there else one
+
+
 async def _write_part(
     link: Link, told: Sequence[Pair], now: datetime, over: datetime | None
 ) -> tuple[Sequence[Pair], set[str]]:
     """Those that were written, and the ids of those that a transaction holds."""
-    notices = news_of((one.to.value, doc["queue"]) for one, doc in told)
+    timed = any(one.to is Status.BLOCKED and one.delay is not None for one, _ in told)
+    notices = news_of(((one.to.value, doc["queue"]) for one, doc in told), due=timed)
     mark, wake = ObjectId(), link.news(notices)
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.
@@ -272,7 +295,7 @@ async def _write_part(
     late: set[str] = set()
     done = 0
     try:
-        with pymongo.timeout(_MOMENT):
+        with pymongo.timeout(MOMENT):
             done = (await link.jobs.bulk_write(many, ordered=False)).modified_count
     except PyMongoError as error:
         if error.timeout:
@@ -293,7 +316,7 @@ async def _write_each(link: Link, writes: Mapping[str, tuple[Doc, Doc | list[Doc
     """Make each of these writes by itself; the ids of those that cannot be made though the server answers."""
 
     async def alone(job_id: str) -> bool:
-        return await _in_a_moment(link.jobs.update_one(*writes[job_id]))
+        return await in_a_moment(link.jobs.update_one(*writes[job_id]))
 
     late: list[str] = [*writes]
     while late:
@@ -301,7 +324,7 @@ async def _write_each(link: Link, writes: Mapping[str, tuple[Doc, Doc | list[Doc
         late = [job_id for job_id, is_made in zip(late, made, strict=True) if not is_made]
         asked = time.monotonic()
         await link.last_write_endures()  # or it raises: then it is the server that does not answer, and nobody's hold
-        answered = time.monotonic() < asked + _MOMENT
+        answered = time.monotonic() < asked + MOMENT
         ours = await marked(link, late, mark)
         late = [job_id for job_id in late if job_id not in ours]
         if answered:
@@ -309,10 +332,10 @@ async def _write_each(link: Link, writes: Mapping[str, tuple[Doc, Doc | list[Doc
     return set(late)
 
 
-async def _in_a_moment(work: Awaitable[object]) -> bool:
+async def in_a_moment(work: Awaitable[object]) -> bool:
     """Whether it was done so soon."""
     try:
-        with pymongo.timeout(_MOMENT):
+        with pymongo.timeout(MOMENT):
             await work
     except PyMongoError as error:
         if not error.timeout:
@@ -388,6 +411,7 @@ def _requeue(one: Transition, now: datetime) -> tuple[Doc, Doc]:
     values: Doc = {"worker_id": None}
     if one.to is Status.BLOCKED:
         values["blocked_by"] = one.blocked_by
+        values |= {"awaits": "end"} if is_gathering(one) else {}
     else:
         values["queued_at"] = now if one.to is Status.QUEUED else None
     if one.delay is not None:
@@ -405,7 +429,7 @@ async def _refuse(link: Link, one: Transition, doc: Doc) -> Verdict:
         if not await _record(link, one, doc, charged=doc.get("charged")):
             await _record(link, one, doc, charged=None)  # somebody else has taken it back, or an operator forgot it
 
-    if await _in_a_moment(record()):
+    if await in_a_moment(record()):
         return Verdict.STALE
     await link.last_write_endures()
     return Verdict.HELD

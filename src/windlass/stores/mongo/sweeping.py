@@ -15,8 +15,10 @@ from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
-from windlass.stores.mongo import rates
+from windlass.stores.mongo import expiring, rates
 from windlass.stores.mongo.connection import BY_ID
+from windlass.stores.mongo.expiring import expire
+from windlass.stores.mongo.keeping import next_wait, time_out, waits_over
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
@@ -24,6 +26,8 @@ from windlass.stores.mongo.turns import without_part
 from windlass.stores.mongo.unblocking import free_left_over, has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from windlass.stores.mongo.connection import Doc, Link
 
 _TIMED = ["scheduled", "retrying"]
@@ -35,8 +39,46 @@ async def promote(link: Link, n: int) -> Promoted:
     """Queue what is due. One look tells of that, of the next that will be, and of what jobs are blocked by."""
     now = await link.now()
     rows = await (await link.jobs.aggregate(_due(link, now, n), batchSize=10_000)).to_list()
-    due = [row for row in rows if "moves" in row]
-    plain = await without_part(link, due)
+    over = [row for row in rows if "expires_at" in row]
+    waits = [row for row in rows if "blocked_by" in row and "expires_at" not in row]
+    due = [row for row in rows if "moves" in row and "blocked_by" not in row and "expires_at" not in row]
+    plain = await without_part(link, [*due, *waits])
+    queues = await _queue_due(link, due, plain, now)
+    freed = await time_out(link, waits, plain, now)
+    expired = await expire(link, over, now)
+    lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
+    _remember(link, lines)
+    keys = [row["rate"] for row in rows if "rate" in row]
+    await rates.opened(link, keys, now)
+    lines += [BlockedBy(Kind.RATE, key).text for key in keys]
+    freed += await unblock(link, lines)
+    went_on, more = await free_left_over(link)
+    freed += expired.freed + went_on
+    if max(len(due), len(waits), len(over)) >= n or more or len(keys) >= _MOST_DUE:
+        return Promoted(queues.total(), freed, timedelta(0), queues, expired.ids)
+    following = [row["run_at"] for row in rows if "run_at" in row]
+    following += [now + _NEXT_LINES] if Kind.RATE in link.swept else []
+    following += await rates.next_look(link) if any(Kind.RATE.blocks(by) for by in lines) else []
+    next_due = max(timedelta(0), min(following) - now) if following else None
+    return Promoted(queues.total(), freed, next_due, queues, expired.ids)
+
+
+def _due(link: Link, now: datetime, n: int) -> list[Doc]:
+    first = [{"$sort": {"run_at": 1}}, {"$limit": 1}, {"$project": {"run_at": 1}}]
+    later = [{"$match": {"status": {"$in": _TIMED}, "run_at": {"$gt": now}}}, *first]
+    looks = [later, waits_over(now, n), next_wait(now), expiring.over(now, n), expiring.next_over(now)]
+    looks += [_lines(link, kind) for kind in _due_lines(link)]
+    return [
+        {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
+        {"$sort": {"run_at": 1}},
+        {"$limit": n},
+        {"$project": {"moves": 1, "updated_at": 1, "queue": 1, "fair_key": 1}},
+        {"$unionWith": {"coll": link.name("rates"), "pipeline": rates.due_lines(now, _MOST_DUE)}},
+        *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": look}} for look in looks],
+    ]
+
+
+async def _queue_due(link: Link, due: list[Doc], plain: Collection[str], now: datetime) -> Counter[str]:
     alike: dict[tuple[int, bool], list[Doc]] = defaultdict(list)
     for doc in due:
         alike[doc["moves"], doc["_id"] in plain].append(doc)
@@ -45,35 +87,7 @@ async def promote(link: Link, n: int) -> Promoted:
         done = await _queue(link, moves, some, now, {"fair_key": ""} if apart else {})
         # Of what others promoted at the same moment it is not known which it was: the sum is right all the same.
         queues.update(doc["queue"] for doc in some[:done])
-    lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
-    _remember(link, lines)
-    keys = [row["rate"] for row in rows if "rate" in row]
-    await rates.opened(link, keys, now)
-    lines += [BlockedBy(Kind.RATE, key).text for key in keys]
-    freed = await unblock(link, lines)
-    went_on, more = await free_left_over(link)
-    freed += went_on
-    if len(due) >= n or more or len(keys) >= _MOST_DUE:
-        return Promoted(queues.total(), freed, timedelta(0), queues)
-    following = [row["run_at"] for row in rows if "run_at" in row]
-    following += [now + _NEXT_LINES] if Kind.RATE in link.swept else []
-    following += await rates.next_look(link) if any(Kind.RATE.blocks(by) for by in lines) else []
-    next_due = max(timedelta(0), min(following) - now) if following else None
-    return Promoted(queues.total(), freed, next_due, queues)
-
-
-def _due(link: Link, now: datetime, n: int) -> list[Doc]:
-    first = [{"$sort": {"run_at": 1}}, {"$limit": 1}, {"$project": {"run_at": 1}}]
-    later = [{"$match": {"status": {"$in": _TIMED}, "run_at": {"$gt": now}}}, *first]
-    return [
-        {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
-        {"$sort": {"run_at": 1}},
-        {"$limit": n},
-        {"$project": {"moves": 1, "updated_at": 1, "queue": 1, "fair_key": 1}},
-        {"$unionWith": {"coll": link.name("jobs"), "pipeline": later}},
-        {"$unionWith": {"coll": link.name("rates"), "pipeline": rates.due_lines(now, _MOST_DUE)}},
-        *[{"$unionWith": {"coll": link.name("jobs"), "pipeline": _lines(link, kind)}} for kind in _due_lines(link)],
-    ]
+    return queues
 
 
 # What jobs are blocked by, and how many of a kind one promotion looks at. Endings free those behind them, so only few
