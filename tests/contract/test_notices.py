@@ -9,8 +9,10 @@ import pytest
 from tests.contract.steps import AGAIN_LATER, DONE, HOUR, operate, put, settle, start, take
 from tests.support.drafts import draft, want
 from tests.support.until import until
+from windlass.core.kept import Signal
 from windlass.core.limit import Limit
-from windlass.stores.contract import ANYTHING, LANES, About, Action, Notice, Operated, Store
+from windlass.core.outcome import Waiting
+from windlass.stores.contract import ANYTHING, LANES, About, Action, Notice, Operated, Order, Store
 
 MANY = 5
 """a wake-up too many is allowed, so one alone proves nothing"""
@@ -198,6 +200,26 @@ async def test_a_retry_is_told_as_due(store: Store, who: Store) -> None:
     notices = await heard(store, who, lambda: settle(who, job, AGAIN_LATER))
     assert About.DUE in {one.about for one in notices}, notices
     assert About.CLAIMABLE not in {one.about for one in notices}, notices
+
+
+async def test_a_wait_for_a_signal_is_told_as_due(store: Store, who: Store) -> None:
+    job = await start(store)
+    notices = await heard(store, who, lambda: settle(who, job, Waiting("approved", HOUR)))
+    assert About.DUE in {one.about for one in notices}, notices
+    assert About.CLAIMABLE not in {one.about for one in notices}, notices
+
+
+async def test_a_signal_that_a_job_waited_for_is_told_as_claimable(store: Store, who: Store) -> None:
+    job = await start(store)
+    await settle(store, job, Waiting("approved", HOUR))
+    order = Order(id=job.id, action=Action.SIGNAL, actor="ann", signal=Signal("approved", "true"))
+    notices = await heard(store, who, lambda: who.jobs.operate([order]))
+    assert About.CLAIMABLE in {one.about for one in notices}, notices
+
+
+async def test_a_job_that_expires_is_told_as_due(store: Store, who: Store) -> None:
+    notices = await heard(store, who, lambda: put(who, draft(expires=HOUR)))
+    assert About.DUE in {one.about for one in notices}, notices
 
 
 async def test_a_request_to_cancel_is_told_as_such(store: Store, who: Store) -> None:

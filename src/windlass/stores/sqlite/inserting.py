@@ -98,6 +98,8 @@ def _news_of(counts: Mapping[int, int], tails: Mapping[int, _Tail], shared: Mapp
                 news = news.joined(News(due=n))
             case _:
                 news = news.joined(News(changed=n))
+        if tails[key].expires_at is not None:
+            news = news.joined(News(due=n))
     return news
 
 
