@@ -14,6 +14,7 @@ from windlass.core.ageing import Ageing
 from windlass.core.context import Ctx
 from windlass.core.declared import Declared
 from windlass.core.errors import (
+    ChildFailed,
     DuplicateJob,
     HandlerError,
     HandlerExists,
@@ -32,6 +33,9 @@ from windlass.core.errors import (
     ScheduleNotFound,
     SchemaMismatch,
     SettingsError,
+    SignalExists,
+    SignalTooMuch,
+    StepInvalid,
     StoreError,
     StoreUnavailable,
     TransactionRefused,
@@ -47,7 +51,7 @@ from windlass.core.limit import Limit
 from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron, cron
-from windlass.core.signals import Cancel, Reject, Signal, Snooze
+from windlass.core.signals import Cancel, Reject, Signal, Snooze, Suspend
 from windlass.core.status import Status
 from windlass.core.unique import Unique
 from windlass.observability.logs import Logs
@@ -100,6 +104,7 @@ __all__ = [
     "Bulk",
     "Cancel",
     "Check",
+    "ChildFailed",
     "Comparison",
     "Counts",
     "CreatedKey",
@@ -156,10 +161,14 @@ __all__ = [
     "Scope",
     "SettingsError",
     "Signal",
+    "SignalExists",
+    "SignalTooMuch",
     "Snooze",
     "Status",
+    "StepInvalid",
     "StoreError",
     "StoreUnavailable",
+    "Suspend",
     "TransactionRefused",
     "TypeInfo",
     "TypeState",

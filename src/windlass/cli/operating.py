@@ -235,6 +235,10 @@ def _in_words(action: Action, answer: Answer) -> str:
             return f"is {answer.status}: it cannot be {_DONE[action]}"
         case Operated.DUPLICATE:
             return f"cannot be queued again: job {answer.holder} holds its unique key"
+        case Operated.KEPT:
+            return "has not asked for the signal yet: it is kept until then"
+        case Operated.FULL:
+            return "keeps as much as it may: there is no room for the signal"
         case Operated.MISSING:
             return "is not there: never enqueued here, deleted, or pruned"
 

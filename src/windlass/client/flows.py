@@ -55,13 +55,14 @@ class Bound(Generic[R_co]):
 
     async def enqueue(self, tx: object | None = None) -> Handle[R_co]:
         """Enqueue it; returns when it is durable."""
-        return await self.client.enqueue(self._draft(), self.declaration.codec, tx)
+        return await self.client.enqueue(self.draft(), self.declaration.codec, tx)
 
     def enqueue_sync(self, tx: object | None = None) -> Handle[R_co]:
         """The same from code without an event loop; inside a transaction it runs on this very thread."""
-        return self.client.enqueue_sync(self._draft(), self.declaration.codec, tx)
+        return self.client.enqueue_sync(self.draft(), self.declaration.codec, tx)
 
-    def _draft(self) -> Draft:
+    def draft(self) -> Draft:
+        """What would be enqueued here and now: inside a running job, as its child."""
         return self.client.draft(self.declaration, self.payload_json, self.options)
 
     @overload

@@ -12,8 +12,17 @@ from windlass.client.operating import operate, operate_now
 from windlass.client.replaying import replay
 from windlass.client.searching import Search, filter_of, print_of
 from windlass.core.draft import check_id
-from windlass.core.errors import DuplicateJob, JobNotFound, MoveRefused, SettingsError
+from windlass.core.errors import (
+    DuplicateJob,
+    JobNotFound,
+    MoveRefused,
+    SettingsError,
+    SignalExists,
+    SignalTooMuch,
+)
 from windlass.core.events import JobOperated
+from windlass.core.kept import Signal, signal_name
+from windlass.core.payload import ResultCodec
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
 if TYPE_CHECKING:
@@ -242,6 +251,23 @@ class JobsRoom:
         """`delete` for code without an event loop."""
         self._operate_sync(_orders(jobs, Action.DELETE, actor, reason), tx)
 
+    async def signal(
+        self, job: JobRef, name: str, value: Any = None, *, actor: str = "operator", tx: object | None = None
+    ) -> bool:
+        """Send a job the signal it waits for, or will: true when it goes on now, false when it is kept until it asks.
+
+        The value is what JSON can hold. Of one name the first counts: SignalExists for a second, also where the time
+        that the job waited was up. MoveRefused when the job has ended. With `tx`, or inside `app.within`, it joins the
+        caller's transaction, as `cancel` does.
+        """
+        return _freed(await self._operate([_signal(job, name, value, actor)], tx))
+
+    def signal_sync(
+        self, job: JobRef, name: str, value: Any = None, *, actor: str = "operator", tx: object | None = None
+    ) -> bool:
+        """`signal` for code without an event loop; inside a transaction it runs on this very thread."""
+        return _freed(self._operate_sync([_signal(job, name, value, actor)], tx))
+
     async def cancel_all(
         self,
         *,
@@ -328,7 +354,13 @@ class JobsRoom:
         return _accepted(orders, operate_now(self._client, orders, joined))
 
 
-_MOVED = {Action.CANCEL: "cancelled", Action.RETRY: "queued", Action.DELETE: "deleted"}
+_MOVED = {
+    Action.CANCEL: "cancelled",
+    Action.RETRY: "queued",
+    Action.DELETE: "deleted",
+    Action.SIGNAL: "queued by a signal",
+}
+_VALUE = ResultCodec("the signal", Any)
 
 
 def _orders(jobs: Sequence[JobRef], action: Action, actor: str, reason: str | None) -> list[Order]:
@@ -338,11 +370,25 @@ def _orders(jobs: Sequence[JobRef], action: Action, actor: str, reason: str | No
     return [Order(id=job_id, action=action, actor=actor, reason=reason) for job_id in ids]
 
 
+def _signal(job: JobRef, name: str, value: Any, actor: str) -> Order:
+    signal_name(name)
+    job_id = check_id(job.id if isinstance(job, Handle) else job)
+    return Order(id=job_id, action=Action.SIGNAL, actor=actor, signal=Signal(name, _VALUE.encode(value)))
+
+
+def _freed(answers: Sequence[Answer]) -> bool:
+    return answers[0].verdict is Operated.DONE
+
+
 def _accepted(orders: Sequence[Order], answers: list[Answer]) -> list[Answer]:
     """The answers, if all orders were accepted; else the first refusal."""
     for order, answer in zip(orders, answers, strict=True):
         if answer.verdict is Operated.MISSING:
             raise JobNotFound(order.id)
+        if answer.verdict is Operated.DUPLICATE and order.signal is not None:
+            raise SignalExists(order.id, order.signal.name)
+        if answer.verdict is Operated.FULL and order.signal is not None:
+            raise SignalTooMuch(order.id, order.signal.name)
         if answer.verdict is Operated.DUPLICATE and answer.holder is not None:
             raise DuplicateJob(answer.holder, "unique key of the job")
         if answer.verdict is Operated.REFUSED and answer.status is not None:

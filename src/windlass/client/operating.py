@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from windlass.core.events import JobOperated, JobOperatedInTransaction
-from windlass.stores.contract import Operated
+from windlass.core.events import JobOperated, JobOperatedInTransaction, JobSignalled
+from windlass.stores.contract import Action, Operated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Answer, Order
 
     Tell: TypeAlias = Callable[[Order, Answer], Event]
+
+
+_CARRIED_OUT: dict[Action, Literal["cancel", "retry", "delete"]] = {
+    Action.CANCEL: "cancel",
+    Action.RETRY: "retry",
+    Action.DELETE: "delete",
+}
 
 
 async def operate(
@@ -39,16 +46,19 @@ def operate_now(client: Client, orders: Sequence[Order], tx: object) -> list[Ans
 def announced(client: Client, orders: Sequence[Order], answers: list[Answer], tell: Tell) -> list[Answer]:
     """The answers, once it is told which orders changed something."""
     for order, answer in zip(orders, answers, strict=True):
-        if answer.verdict in (Operated.DONE, Operated.REQUESTED):
+        if answer.verdict in (Operated.DONE, Operated.REQUESTED, Operated.KEPT):
             client.hub.tell(tell(order, answer))
     return answers
 
 
 def _operated(order: Order, answer: Answer) -> Event:
+    if order.signal is not None:
+        return JobSignalled(order.id, order.signal.name, order.actor, answer.verdict is Operated.DONE)
     requested = answer.verdict is Operated.REQUESTED
-    return JobOperated(order.id, order.action.value, order.actor, order.reason, requested)
+    return JobOperated(order.id, _CARRIED_OUT[order.action], order.actor, order.reason, requested)
 
 
 def _joined(order: Order, answer: Answer) -> Event:
     requested = answer.verdict is Operated.REQUESTED
-    return JobOperatedInTransaction(order.id, order.action.value, order.actor, order.reason, requested)
+    reason = order.reason if order.signal is None else order.signal.name
+    return JobOperatedInTransaction(order.id, order.action.value, order.actor, reason, requested)

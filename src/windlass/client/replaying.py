@@ -107,6 +107,7 @@ def _options(job: Job, delay: timedelta | None) -> Options:
         if job.rate_n is None or job.rate_ms is None
         else Rate(job.rate_n, timedelta(milliseconds=job.rate_ms)),
         replay_of=job.id,
+        origin=job.origin or job.id,
         parent_id=job.parent_id,
         correlation_id=job.correlation_id,
         user_id=job.user_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
@@ -11,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from windlass.core.errors import SettingsError
 from windlass.core.job import MAX_ATTEMPTS, MAX_CRASHES, PRIORITIES
 from windlass.core.keys import Template, check_key, check_name, shown, template
+from windlass.core.limit import Limit  # these are read at run time where drafts are sent between processes
+from windlass.core.rate import Rate
 from windlass.core.signals import LONGEST
+from windlass.core.unique import OnConflict, Unique
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from windlass.core.limit import Limit
-    from windlass.core.rate import Rate
-    from windlass.core.unique import OnConflict, Unique
 
 Priority: TypeAlias = int | str
 Awaits: TypeAlias = Literal["success", "end"]
@@ -241,6 +241,16 @@ def make_id(milliseconds: int, entropy: int) -> str:
         entropy >> 48 & 0x3FFF | 0x8000,
         entropy & 0xFFFF_FFFF_FFFF,
     )
+
+
+_INDEX_BITS = 20
+
+
+def ids_after(first: str, n: int) -> list[str]:
+    """The ids of `n` jobs that belong together, in order: always the same ones for the same first id."""
+    milliseconds = int(first[:8] + first[9:13], 16)
+    random = int.from_bytes(hashlib.sha256(first.encode()).digest()[:8]) >> (64 - (74 - _INDEX_BITS))
+    return [make_id(milliseconds, random << _INDEX_BITS | number) for number in range(n)]
 
 
 def check_id(value: object) -> str:

@@ -6,12 +6,16 @@ WindlassError
 │   ├── HandlerNotFound          nothing of that name is registered here
 │   ├── HandlerExists            two handlers claim one name
 │   └── PayloadInvalid           arguments or a result do not fit: wrong type, too large, not storable
-│       └── PayloadUnfit         a waiting job's payload does not fit the handler that is here
+│       ├── PayloadUnfit         a waiting job's payload does not fit the handler that is here
+│       └── StepInvalid          .job_id, .step: what a job remembers cannot be used as its handler asks
 ├── JobError
 │   ├── JobNotFound
 │   ├── DuplicateJob             .existing: the id of the job already there
 │   ├── MoveRefused              .status, .wanted: the job's status does not allow it
 │   ├── JobFailed                .job: it ended as failed or cancelled while someone awaited its result
+│   │   └── ChildFailed          .name: a job that another gathered
+│   ├── SignalExists             .job_id, .signal: one of that name has come, or its time was up
+│   ├── SignalTooMuch            .job_id, .signal: the job keeps as much as it may
 │   └── JobTimeout               a job ran longer than its timeout
 ├── QueueFull                    .queue, .depth: the queue has reached its largest depth
 ├── LeaseLost                    another worker owns the job now
@@ -77,6 +81,15 @@ class PayloadUnfit(PayloadInvalid):
     """The payload of a waiting job does not fit the handler that is here; it may fit that of another version."""
 
 
+class StepInvalid(PayloadInvalid):
+    """What a job remembers cannot be used as its handler asks: trying again would give the same."""
+
+    def __init__(self, job_id: str, step: str, why: str) -> None:
+        super().__init__(f"{step} of job {job_id} {why}")
+        self.job_id = job_id
+        self.step = step
+
+
 class JobError(WindlassError):
     """An operation on a job was not possible."""
 
@@ -120,6 +133,39 @@ class JobFailed(JobError):
         why = f"{job.error.type}: {job.error.message}" if job.error else "no reason was recorded"
         super().__init__(f"job {job.id} ({job.type}) {job.status} after {job.attempts} attempts: {why}")
         self.job = job
+
+
+class ChildFailed(JobFailed):
+    """A job that another gathered ended without a result. The one that gathered it is not tried again for that."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        super().__init__(job)
+        self.args = (f"of what was gathered as {name}, {self.args[0]}",)
+        self.name = name
+
+
+class SignalExists(JobError):
+    """A signal of that name has come to the job before, or the time it waited for one was up: the first counts."""
+
+    def __init__(self, job_id: str, signal: str) -> None:
+        super().__init__(
+            f"job {job_id} has had the signal {signal!r}, or waited for it until its time was up: the first counts;"
+            " see its history for who sent it"
+        )
+        self.job_id = job_id
+        self.signal = signal
+
+
+class SignalTooMuch(JobError):
+    """The job keeps as many values as it may, or as large ones: there is no room for a signal."""
+
+    def __init__(self, job_id: str, signal: str) -> None:
+        super().__init__(
+            f"job {job_id} keeps as much as it may and has no room for the signal {signal!r}: send a smaller value,"
+            " such as a reference to where the data is"
+        )
+        self.job_id = job_id
+        self.signal = signal
 
 
 class JobTimeout(JobError):

@@ -163,6 +163,18 @@ class JobOperated:
 
 
 @dataclass(frozen=True, slots=True)
+class JobSignalled:
+    """A signal came to a job. Its value is not told: it may be nobody else's business."""
+
+    name: ClassVar[str] = "job.signalled"
+    id: str
+    signal: str
+    actor: str
+    freed: bool
+    """the job waited for it and goes on; otherwise it is kept until the job asks for it"""
+
+
+@dataclass(frozen=True, slots=True)
 class JobOperatedInTransaction:
     """The same inside the caller's own transaction: it counts once that commits, and never happened otherwise.
 
@@ -171,9 +183,10 @@ class JobOperatedInTransaction:
 
     name: ClassVar[str] = "job.operated_in_transaction"
     id: str
-    action: Literal["cancel", "retry", "delete"]
+    action: Literal["cancel", "retry", "delete", "signal"]
     actor: str
     reason: str | None = None
+    """of a signal, its name"""
     requested: bool = False
 
 
@@ -347,6 +360,7 @@ Event: TypeAlias = (
     | JobRescued
     | JobExpired
     | JobOperated
+    | JobSignalled
     | JobOperatedInTransaction
     | JobDiscarded
     | JobsPromoted

@@ -75,7 +75,7 @@ class Codec:
         self._whole = next(iter(fields)) if whole else None
         self._exact = fields if not whole and all(_is_one_of(h, _SCALARS + _UNTYPED) for h in fields.values()) else None
         self._form = _Form(name, fields, self._required, frozenset(n for n, _ in self._loose))
-        self._result = _Result(name, hints.get("return", Any))
+        self._result = ResultCodec(name, hints.get("return", Any))
         self.defaults = {p.name: _plain_default(p.default) for p in parameters.values() if p.default is not p.empty}
         """What an argument is when it is left out: its payload then has no member for it."""
 
@@ -169,8 +169,8 @@ class Codec:
         return values.written(written if self._whole is None else written[self._whole], self._name)
 
 
-class _Result:
-    """What a handler returns, as a form of one member."""
+class ResultCodec:
+    """Between what a handler or a step returns and its canonical JSON."""
 
     __slots__ = ("_exact", "_form", "_hint", "_loose", "_of")
 
@@ -183,6 +183,7 @@ class _Result:
         self._form = _Form(name, {_RESULT: hint}, frozenset({_RESULT}))
 
     def encode(self, value: Any) -> str:
+        """The canonical JSON of a value, checked against its type."""
         if type(value) not in self._exact:
             value = self._plain(value)
         elif value is None:
@@ -197,9 +198,11 @@ class _Result:
         return self._form.dump(self._form.validate({_RESULT: value}, self._of), self._of)[_RESULT]
 
     def decode(self, text: str) -> Any:
+        """The typed value of its JSON."""
         return self._form.read(_boxed(_RESULT, text), self._of)[_RESULT]
 
     def schema(self) -> dict[str, Any] | None:
+        """What it looks like, as JSON Schema; None where that cannot be told."""
         return schema_of(self._form.adapter, "serialization", _RESULT)
 
 

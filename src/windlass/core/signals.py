@@ -5,14 +5,22 @@ Signal(Exception)
 ├── Snooze(for_)       run later: the attempt does not count
 ├── Cancel(reason)     end as cancelled
 └── Reject(reason)     end as failed at once, whatever attempts are left
+
+Suspend is none of these: `ctx.wait` and its like raise it, and no `except Exception` may hold it up.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING, cast
 
 from windlass.core.errors import SettingsError
 from windlass.core.keys import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from windlass.core.outcome import Outcome
 
 LONGEST = timedelta(days=36_500)
 
@@ -48,6 +56,37 @@ class Reject(Signal):
     def __init__(self, reason: str = "rejected by its handler") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class Suspend(BaseException):
+    """Leave the handler here: the job goes on later, in a new attempt that finds what this one has kept.
+
+    No error, and not for handlers to raise or to catch: what must be tidied up on the way belongs in a `finally`.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("the job is suspended here and goes on later: do not catch this")
+        self.outcome = outcome
+
+
+def suspension_in(error: BaseException) -> Suspend | None:
+    """What suspends the job, alone or in a group of nothing else: an error beside it counts more."""
+    raised = list(_leaves(error))
+    first = raised[0]
+    return first if isinstance(first, Suspend) and all(isinstance(one, Suspend) for one in raised) else None
+
+
+def mentions_suspension(error: BaseException) -> bool:
+    """Whether a suspension is in it, alone or beside errors."""
+    return any(isinstance(one, Suspend) for one in _leaves(error))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(one)
+    else:
+        yield error
 
 
 def as_duration(value: float | timedelta, of: str) -> timedelta:

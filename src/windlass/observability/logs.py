@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never
 
 from windlass.core import events
+from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.core.wording import plural
 from windlass.observability.plain import plain, short
@@ -29,6 +30,7 @@ _OF_JOBS = (
     events.JobReplaced,
     events.JobDeduplicated,
     events.JobOperated,
+    events.JobSignalled,
     events.JobOperatedInTransaction,
     events.JobDiscarded,
     events.JobClaimed,
@@ -137,6 +139,8 @@ def level_of(event: events.Event) -> int:
             return logging.DEBUG
         case events.JobRescued():
             return logging.ERROR if event.to is Status.FAILED else logging.WARNING
+        case events.JobEnded() if event.transition.happened is Happened.SUSPENDED:
+            return logging.INFO
         case events.JobEnded():
             return _ENDED.get(event.transition.to, logging.INFO)
         case (
@@ -178,6 +182,10 @@ def _told(event: events.Event) -> tuple[str, dict[str, Any], str]:
             return "claimed", _about(event.job), f"{_job(event.job)} lease {event.job.lease_token}"
         case events.JobOperated():
             return _operated(event)
+        case events.JobSignalled():
+            facts = {"job": event.id, "signal": event.signal, "actor": event.actor, "freed": event.freed}
+            then = "it goes on" if event.freed else "kept until it asks for it"
+            return "signalled", facts, f"{event.id} {event.signal} by {short(event.actor, _LONGEST)}: {then}"
         case events.JobOperatedInTransaction():
             facts = {"job": event.id, "action": event.action, "actor": event.actor, "reason": event.reason}
             text = f"{event.action} {event.id} by {short(event.actor, _LONGEST)}, if the transaction commits"
@@ -304,7 +312,9 @@ def _ended(event: events.JobEnded) -> tuple[str, dict[str, Any], str]:
         text += f" {short(change.note, _LONGEST)}"
     if change.note:
         facts["note"] = change.note
-    if change.delay is not None:
+    if change.happened is Happened.SUSPENDED:
+        facts |= {} if change.delay is None else {"waits_at_most_ms": _ms(change.delay.total_seconds())}
+    elif change.delay is not None:
         facts["again_in_ms"] = _ms(change.delay.total_seconds())
         text += f" (again in {change.delay.total_seconds():.1f} s)"
     return change.happened.value, facts, text

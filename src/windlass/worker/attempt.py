@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from windlass.worker.outliving import Outliving
     from windlass.worker.progress import Reporting
     from windlass.worker.proving import Proving
+    from windlass.worker.remembering import Remembering
     from windlass.worker.settling import Settling
     from windlass.worker.slots import Running, Slots
     from windlass.worker.suspects import Suspects
@@ -52,12 +53,14 @@ class Attempts:
         progress: Reporting,
         settling: Settling,
         outliving: Outliving,
+        remembering: Remembering,
     ) -> None:
         self._store, self._hub, self._registry = store, hub, registry
         self._slots, self._runners = slots, runners
         self._fence = config.fence.total_seconds()
         self._suspects, self._proving, self._deadlines = suspects, proving, deadlines
         self._progress, self._settling, self._outliving = progress, settling, outliving
+        self._remembering = remembering
         self._loop = asyncio.get_running_loop()
         self.tasks: dict[asyncio.Task[None], Running] = {}
         self.started = 0
@@ -128,7 +131,8 @@ class Attempts:
         layers = self._registry.around_run(running.declaration)
         if layers:
             runner = Surrounded(runner, in_the_loop(running.declaration, layers))
-        return await execute(running, runner, self._progress.report, Completion(self._store, running))
+        completion, memory = Completion(self._store, running), self._remembering.of(running)
+        return await execute(running, runner, self._progress.report, completion, memory)
 
     # Decide and settle.
 

@@ -7,17 +7,18 @@ import traceback
 from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.context import Ctx, enter
-from windlass.core.errors import PayloadInvalid, PayloadUnfit
+from windlass.core.errors import ChildFailed, PayloadInvalid, PayloadUnfit
 from windlass.core.job import Error
 from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.retry import Retry
-from windlass.core.signals import Cancel, Reject, Signal, Snooze
+from windlass.core.signals import Cancel, Reject, Signal, Snooze, suspension_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from windlass.core.handler import Declaration
     from windlass.core.job import Job, Progress
+    from windlass.core.steps import Remembers
     from windlass.worker.completing import Completion
     from windlass.worker.slots import Running
 
@@ -47,10 +48,14 @@ class Runner(Protocol):
 
 
 async def execute(
-    running: Running, runner: Runner, report: Callable[[Running, Progress], None], completion: Completion
+    running: Running,
+    runner: Runner,
+    report: Callable[[Running, Progress], None],
+    completion: Completion,
+    remembers: Remembers,
 ) -> Outcome:
     """Run the job; whatever it does, an outcome comes of it."""
-    ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled, completion)
+    ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled, completion, remembers)
     enter(ctx)
     try:
         result = await runner.run(running, ctx)
@@ -63,6 +68,9 @@ async def execute(
 
 def classify(running: Running, error: BaseException) -> Outcome:
     """What an exception out of a handler means for its job."""
+    suspension = suspension_in(error)
+    if suspension is not None:
+        return suspension.outcome
     match error:
         case asyncio.CancelledError():
             return _stopped(running, error)
@@ -97,6 +105,9 @@ def unreadable(job: Job, error: PayloadUnfit) -> Outcome:
 
 def outcome_of(declaration: Declaration, error: BaseException) -> Outcome:
     """What a handler's own exception or signal asks for; also used inside a job's own process."""
+    suspension = suspension_in(error)
+    if suspension is not None:
+        return suspension.outcome
     try:
         return _asked_for(declaration, error)
     except Exception as broken:  # noqa: BLE001  # a signal of the user's own making may lack what signals have
@@ -115,6 +126,9 @@ def _asked_for(declaration: Declaration, error: BaseException) -> Outcome:
             cause = error.__cause__ or error.__context__
             told = described(cause) if cause is not None else Error(type="Retry", message="asked to be tried again")
             return Failed(told, again=True, after=error.asked)
+        case ChildFailed():
+            # It has ended for good: trying again would find it as it is.
+            return Failed(described(error), again=False)
         case _:
             return Failed(described(error), again=declaration.policy.allows(error))
 

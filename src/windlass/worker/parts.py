@@ -17,6 +17,7 @@ from windlass.worker.deadlines import Deadlines
 from windlass.worker.draining import Draining
 from windlass.worker.duty import Duty
 from windlass.worker.fleet import Fleet
+from windlass.worker.keeping import Keeping
 from windlass.worker.leasing import Leasing
 from windlass.worker.outliving import Outliving
 from windlass.worker.parked import Parked
@@ -25,6 +26,7 @@ from windlass.worker.progress import Reporting
 from windlass.worker.proving import Proving
 from windlass.worker.publishing import Publishing
 from windlass.worker.recycling import Recycling
+from windlass.worker.remembering import Remembering
 from windlass.worker.runners.coroutine import CoroutineRunner
 from windlass.worker.runners.process import ProcessRunner
 from windlass.worker.runners.thread import ThreadRunner, Threads
@@ -59,6 +61,7 @@ class Parts:
         self.progress = Reporting(store, hub, self.leasing.in_loop)
         self.cancels = Cancels(store, self.slots, hub, config.worker_id)
         self.settling = Settling(store, self.slots, hub, config.worker_id)
+        self.keeping = Keeping(store, hub)
         self._make_runners()
         self.attempts = Attempts(
             store,
@@ -73,6 +76,7 @@ class Parts:
             progress=self.progress,
             settling=self.settling,
             outliving=self.outliving,
+            remembering=Remembering(client, self.keeping, stopping.requested),
         )
         self.claiming = Claiming(
             store,
@@ -130,6 +134,7 @@ class Parts:
         yield "proving", self.proving.run()
         yield "deadlines", self.deadlines.run()
         yield "progress", self.progress.run()
+        yield "keeping", self.keeping.run()
         yield "cancels", self.cancels.run()
         yield "parked", self.parked.run()
         yield "limits", self.recycling.run(stop)

@@ -57,8 +57,10 @@ class Taking:
         size, after = 0, None
         while True:
             page = await self._store.views.find(Filter(next_id=job.id), _PAGE, after)
-            jobs += page.jobs
-            size += sum(len(one.result_json or "") for one in page.jobs)
+            # Not those it gathered itself, in an attempt before: they name it as their next, too.
+            before = [one for one in page.jobs if one.parent_id != job.id]
+            jobs += before
+            size += sum(len(one.result_json or "") for one in before)
             if size > _LARGEST:
                 raise PayloadInvalid(
                     f"{job.type} takes results of more than {_LARGEST:,} bytes together: let the jobs before it store"

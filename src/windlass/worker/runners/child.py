@@ -23,6 +23,7 @@ from windlass.core.context import Ctx, enter
 from windlass.core.errors import HandlerError, PayloadInvalid, PayloadUnfit
 from windlass.core.job import Job
 from windlass.worker.execution import described, outcome_of, unreadable
+from windlass.worker.runners.asking import Asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,10 +113,11 @@ def serve(pipe: Connection) -> None:
     cancelled = threading.Event()
     speaking = _Speaking(pipe)
     watch = _Watch(speaking)
-    threading.Thread(target=_listen, args=(pipe, orders, cancelled, watch), daemon=True).start()
+    asking = Asking(speaking.say)
+    threading.Thread(target=_listen, args=(pipe, orders, cancelled, watch, asking), daemon=True).start()
     threading.Thread(target=watch.run, daemon=True).start()
     while True:
-        answer = _run(orders, speaking.say, cancelled)
+        answer = _run(orders, speaking.say, cancelled, asking)
         watch.end()
         if answer is not None:
             speaking.say(answer)
@@ -128,7 +130,11 @@ def end_all() -> NoReturn:
 
 
 def _listen(
-    pipe: Connection, orders: queue.SimpleQueue[dict[str, Any]], cancelled: threading.Event, watch: _Watch
+    pipe: Connection,
+    orders: queue.SimpleQueue[dict[str, Any]],
+    cancelled: threading.Event,
+    watch: _Watch,
+    asking: Asking,
 ) -> None:
     while True:
         try:
@@ -140,6 +146,9 @@ def _listen(
             os._exit(0)
         if "cancel" in message:
             cancelled.set()
+            continue
+        if "answer" in message:
+            asking.hear(message)
             continue
         if message.get("go"):
             watch.begin(message["lease"], message["until"])
@@ -153,7 +162,10 @@ def _listen(
 
 
 def _run(
-    orders: queue.SimpleQueue[dict[str, Any]], send: Callable[[dict[str, Any]], None], cancelled: threading.Event
+    orders: queue.SimpleQueue[dict[str, Any]],
+    send: Callable[[dict[str, Any]], None],
+    cancelled: threading.Event,
+    asking: Asking,
 ) -> dict[str, Any] | None:
     """Run what is ordered next; None if the parent has no use for it any more when it could begin."""
     told = orders.get()
@@ -162,7 +174,7 @@ def _run(
     def report(progress: Progress) -> None:
         send({"progress": {"done": progress.done, "of": progress.of, "note": progress.note}})
 
-    ctx = Ctx(job, report, cancelled.is_set)
+    ctx = Ctx(job, report, cancelled.is_set, remembers=asking)
     enter(ctx)
     try:
         declaration = _find(told["module"], told["name"])
@@ -173,18 +185,27 @@ def _run(
     if not orders.get()["go"]:
         return None
     try:
-        arguments = declaration.arguments(job.payload_json)
-        positional = (ctx,) if declaration.wants_ctx else ()
-        result = declaration.call(*positional, **arguments)
-        if inspect.isawaitable(result):
-            result = asyncio.run(_awaited(result))
-        return {"result": declaration.codec.encode_result(result)}
+        return {"result": declaration.codec.encode_result(_called(declaration, ctx))}
     except PayloadUnfit as error:
         return _told(unreadable(job, error))
     except PayloadInvalid as error:
         return _told(outcomes.Failed(described(error), again=False))
     except BaseException as error:  # noqa: BLE001  # the handler is the user's code and may raise anything
         return _told(outcome_of(declaration, error))
+
+
+def _called(declaration: Declaration, ctx: Ctx) -> Any:
+    arguments = declaration.arguments(ctx.job.payload_json)
+    positional = (ctx,) if declaration.wants_ctx else ()
+    try:
+        result = declaration.call(*positional, **arguments)
+        if inspect.isawaitable(result):
+            result = asyncio.run(_awaited(result))
+    except BaseException as error:
+        ctx.left(error)
+        raise
+    ctx.left()
+    return result
 
 
 async def _awaited(result: Any) -> Any:

@@ -22,4 +22,10 @@ class CoroutineRunner:
         if running.reason is not None:  # stopped before it began
             raise asyncio.CancelledError
         call = declaration.call(ctx, **arguments) if declaration.wants_ctx else declaration.call(**arguments)
-        return declaration.codec.encode_result(await call)
+        try:
+            result = await call
+        except BaseException as error:
+            ctx.left(error)
+            raise
+        ctx.left()
+        return declaration.codec.encode_result(result)

@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.job import Error
-from windlass.core.outcome import Failed, Released
+from windlass.core.outcome import Failed, Gathering, Released, Waiting
+from windlass.core.signals import Suspend
 from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
+from windlass.worker.runners.asking import answer
 from windlass.worker.runners.kin import Child
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class ProcessRunner:
             if free is not None and not turn.begun and running.reason is None:
                 return await self.run(running, ctx)  # it had died before the job reached it: the job is not to blame
             raise
-        except RemoteFailure:
+        except (RemoteFailure, Suspend):
             self._idle.append(child)
             raise
         except BaseException:
@@ -131,8 +133,13 @@ class ProcessRunner:
                 turn.begin()
             elif "progress" in message:
                 ctx.progress(**message["progress"])
+            elif "ask" in message:
+                turn.child.send(await answer(ctx.remembers, message))
             elif "outcome" in message:
-                raise RemoteFailure(inside.outcome_from(message))
+                outcome = inside.outcome_from(message)
+                # Layers see a suspension as what it is, and not as a failure.
+                suspends = isinstance(outcome, (Waiting, Gathering, Released))
+                raise Suspend(outcome) if suspends else RemoteFailure(outcome)
             else:
                 result: str = message["result"]
                 return result

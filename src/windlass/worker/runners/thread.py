@@ -84,7 +84,13 @@ class ThreadRunner:
             with ExitStack() as stack:
                 for layer in layers:
                     stack.enter_context(layer.around(ctx))
-                return declaration.call(*positional, **arguments)
+                try:
+                    result = declaration.call(*positional, **arguments)
+                except BaseException as error:
+                    ctx.left(error)
+                    raise
+                ctx.left()
+                return result
 
         def work() -> None:
             try:
