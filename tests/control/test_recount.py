@@ -67,6 +67,8 @@ def lines_of(event: events.Event) -> Iterator[tuple[str, Happened]]:
             yield event.id, Happened.CANCEL_REQUESTED if event.requested else Happened.CANCELLED
         case events.JobOperated(action="retry"):
             yield event.id, Happened.RETRIED
+        case events.JobSignalled():
+            yield event.id, Happened.SIGNALLED
         case _:
             pass
 
@@ -164,6 +166,28 @@ async def test_every_way_an_attempt_ends_is_told_as_it_is_written(app: Windlass,
         Happened.CANCELLED,
     }
     assert len(recount.heard.all(events.JobStarted)) == len(recount.heard.all(events.JobClaimed))
+
+
+async def test_signals_and_suspensions_are_told_as_they_are_written(app: Windlass, recount: Recount) -> None:
+    @app.job
+    async def child(n: int) -> int:
+        return n
+
+    @app.job
+    async def work(ctx: Ctx) -> list[int]:
+        await ctx.wait("first")
+        await ctx.wait("second")
+        return await ctx.gather("all", [child.bind(n) for n in range(3)])
+
+    handle = await work.enqueue()
+    await app.jobs.signal(handle, "second", actor="ann")
+    async with working(app):
+        await until_status(handle, Status.BLOCKED)
+        await app.jobs.signal(handle, "first", actor="bob")
+        await all_ended(app, handle)
+    await recount.check()
+    told = [(event.signal, event.actor, event.freed) for event in recount.heard.all(events.JobSignalled)]
+    assert told == [("second", "ann", False), ("first", "bob", True)]
 
 
 async def test_a_retry_that_became_a_cancellation_is_told_as_what_it_became(app: Windlass, recount: Recount) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from windlass.core.admission import EXPIRED
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
+from windlass.core.steps import gathered_as
 from windlass.core.values import line
 from windlass.core.wording import clock, milliseconds, plural, span
 from windlass.stores.contract import Filter
@@ -28,6 +30,7 @@ MOST_LOOKED_AT = 5_000
 _PAGE = 500
 _NAMED = 3
 _LONGEST_TOLD = 200
+_FOR_EVER = timedelta(days=36_000)
 
 
 class Why(StrEnum):
@@ -49,7 +52,9 @@ class Why(StrEnum):
     RUNNING_KEY = "running_key"
     RATE = "rate"
     FLOW = "flow"
-    """it waits for other jobs of its flow"""
+    """it waits for other jobs: of its flow, or that it gathers"""
+    SIGNAL = "signal"
+    """it waits for a signal"""
     PAYLOAD = "payload"
     """no handler could read its payload; it waits for one that can"""
     BLOCKED = "blocked"
@@ -233,6 +238,8 @@ class _Look:
                 return await self._following()
             case BlockedBy(Kind.PAYLOAD):
                 return self._parked()
+            case BlockedBy(Kind.SIGNAL, name):
+                return await self._waiting(name)
             case _:
                 return self._free(f"It waits for {self._job.blocked_by or 'something that has no name'}")
 
@@ -278,6 +285,15 @@ class _Look:
         )
         return self._because(Why.PAYLOAD, text)
 
+    async def _waiting(self, name: str) -> Explanation:
+        job, ends = self._job, self._job.run_at
+        if ends <= self._now:
+            return self._free(f"The signal {name} did not come by {clock(ends)} UTC")
+        # Who waits for ever waits a century: to say when that ends would help nobody.
+        last = "" if ends - self._now > _FOR_EVER else f" until {clock(ends)} UTC"
+        text = f'It waits for the signal {name}{last}; "windlass signal {job.id} {name}" sends it{await self._pause()}.'
+        return self._because(Why.SIGNAL, text, until=ends if last else None)
+
     async def _following(self) -> Explanation:
         page = await self._store.views.find(Filter(next_id=self._job.id), _PAGE)
         live = [one for one in reversed(page.jobs) if not one.status.finished]
@@ -285,8 +301,12 @@ class _Look:
             return self._free("The jobs that it waited for have ended")
         first, exact = live[0], page.next is None
         named = f"job {first.id} ({first.type}), which is {_state(first)}"
-        many = f"{len(live):,} jobs to end, the first of them {named}"
-        text = f"It waits for {named}." if len(live) == 1 else f"It waits for {'' if exact else 'at least '}{many}."
+        least, gathered = "" if exact else "at least ", gathered_as(self._job, first.id)
+        many = f"{least}{len(live):,} jobs to end, the first of them {named}"
+        text = f"It waits for {named if len(live) == 1 else many}."
+        if gathered is not None:
+            name, n = gathered
+            text = f"It waits for what it gathers as {name}: {least}{len(live):,} of {n:,} left, the first {named}."
         return self._because(Why.FLOW, text, holders=_holders(live), exact=exact)
 
     def _free(self, told: str) -> Explanation:

@@ -27,6 +27,8 @@ MOST = 256
 SAVED = "saved"
 """where a loop has come to: `ctx.saved`"""
 NULL = "null"
+GATHER = "gather"
+"""what the names of gathered children begin with"""
 
 
 class Signal(NamedTuple):
@@ -52,7 +54,7 @@ def signal_name(name: str) -> str:
 
 def gather_name(name: str) -> str:
     """What is known of gathered children is kept under."""
-    return f"gather:{check_name(name, 'the name of what is gathered')}"
+    return f"{GATHER}:{check_name(name, 'the name of what is gathered')}"
 
 
 def read_kept(kept_json: str | None) -> dict[str, str]:

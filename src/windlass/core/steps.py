@@ -33,7 +33,7 @@ from windlass.core.errors import (
     TransactionRefused,
     WindlassError,
 )
-from windlass.core.kept import SAVED, check_fits, gather_name, read_kept, signal_name, step_name
+from windlass.core.kept import GATHER, SAVED, check_fits, gather_name, read_kept, signal_name, step_name
 from windlass.core.keys import shown
 from windlass.core.outcome import Gathering, Outcome, Released, Waiting
 from windlass.core.payload import ResultCodec
@@ -349,6 +349,17 @@ class Steps:
             f"was {what} and {ended} instead: let Suspend pass, a bare except or an"
             " except BaseException must raise it on",
         )
+
+
+def gathered_as(job: Job, child_id: str) -> tuple[str, int] | None:
+    """As what a job gathers a child, and with how many in all; None of a job that it does not gather."""
+    for label, text in read_kept(job.kept_json).items():
+        kind, _, name = label.partition(":")
+        if kind == GATHER:
+            first, n = json.loads(text)
+            if child_id in ids_after(first, n):
+                return name, n
+    return None
 
 
 def _result(name: str, child: Job, codecs: Mapping[str, Any]) -> Any:

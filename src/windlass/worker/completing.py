@@ -48,7 +48,7 @@ class Completion:
         if not isinstance(jobs, Completes):
             raise TransactionRefused(
                 f"jobs on {self._store.address} cannot be completed inside a transaction: make the effect idempotent by"
-                " ctx.id, or fence it by ctx.token, and return; or keep the jobs in PostgreSQL or SQLite"
+                " ctx.origin, or fence it by ctx.token, and return; or keep the jobs in PostgreSQL or SQLite"
             )
         return jobs
 

@@ -52,7 +52,7 @@ async def execute(
     runner: Runner,
     report: Callable[[Running, Progress], None],
     completion: Completion,
-    remembers: Remembers,
+    remembers: Remembers | None = None,
 ) -> Outcome:
     """Run the job; whatever it does, an outcome comes of it."""
     ctx = Ctx(running.job, lambda progress: report(running, progress), running.is_cancelled, completion, remembers)
