@@ -50,6 +50,7 @@ ALL: list[events.Event] = [
     events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
     events.JobOperated("j1", "replay", "ann", replay_id="j2"),
     events.JobOperatedInTransaction("j1", "retry", "ann"),
+    events.JobSignalled("j1", "approved", "ann", freed=True),
     events.JobRescued(JOB, Status.QUEUED),
     events.JobExpired("j1"),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
