@@ -12,10 +12,10 @@ from windlass.core.job import Error, Job, Progress
 from windlass.core.status import Status
 from windlass.stores.redis.records import FIELDS, KEPT, PARTS, entries_of, job_of, unpacked
 
-OWN = "p|1000|2000|3000|4000|5|{}|key|queued|running|limit|rate^fair^next"
+OWN = "p|1000|2000|3000|4000|5|{}|key|queued|running|limit|rate^fair^next^16000^first"
 SHARED = (
     "mail|send|7|1|2|9|w1|6000|7000|8000|9000|10|11|limit:x|nightly"
-    '|{"done":1,"of":2,"note":null}|{"type":"E","message":"m","traceback":null}|2|5|3|12|13^14^end^rows[2]|'
+    '|{"done":1,"of":2,"note":null}|{"type":"E","message":"m","traceback":null}|2|5|3|12|13^14^end^rows[2]^1|'
 )
 REST = '15|parent|user|order|42|trail|same|{"a":1}|other|["a","b"]|{"b":2}|00-1|4000,eq,,\n7000,kp,9,["w1",null]'
 
@@ -31,7 +31,7 @@ def at(ms: int) -> datetime:
 
 
 def test_every_field_of_a_record_is_read_from_its_place() -> None:
-    assert job_of("id", record(), {}) == Job(
+    assert job_of("id", record(), {}, kept_json='{"a":"1"}') == Job(
         id="id",
         type="send",
         queue="mail",
@@ -83,13 +83,17 @@ def test_every_field_of_a_record_is_read_from_its_place() -> None:
         next_id="next",
         awaits="end",
         takes="rows[2]",
+        kept_json='{"a":"1"}',
+        origin="first",
+        expires_at=at(16000),
     )
 
 
 def test_a_record_without_the_newest_parts_is_read_all_the_same() -> None:
-    job = job_of("id", record(OWN.replace("^fair^next", ""), SHARED.replace("^end^rows[2]", "")), {})
-    assert (job.rate_key, job.fair_key, job.next_id) == ("rate", None, None)
-    assert (job.rate_n, job.rate_ms, job.awaits, job.takes) == (13, 14, None, None)
+    older = record(OWN.replace("^fair^next^16000^first", ""), SHARED.replace("^end^rows[2]^1", ""))
+    job = job_of("id", older, {}, kept_json="{}")
+    assert (job.rate_key, job.fair_key, job.next_id, job.expires_at, job.origin) == ("rate", None, None, None, None)
+    assert (job.rate_n, job.rate_ms, job.awaits, job.takes, job.kept_json) == (13, 14, None, None, None)
 
 
 def test_a_payload_that_lies_apart_takes_its_place() -> None:

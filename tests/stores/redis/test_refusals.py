@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -23,11 +24,12 @@ from tests.support.servers import start_redis
 from tests.support.until import until
 from windlass import Windlass
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, TransactionRefused
-from windlass.core.outcome import Succeeded
+from windlass.core.kept import Signal
+from windlass.core.outcome import Succeeded, Waiting
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Granted, Lease, Store, Verdict
+from windlass.stores.contract import Action, Granted, Keep, Lease, Order, Store, Verdict
 
 pytestmark = pytest.mark.xdist_group("redis-refusals")
 
@@ -56,6 +58,30 @@ async def test_a_redis_that_would_evict_jobs_is_refused(server: Server, policy: 
         await store.open()
     tell(server, "CONFIG SET", "maxmemory-policy", "noeviction")
     await store.open()
+    await store.close()
+
+
+async def test_when_memory_is_full_a_running_job_keeps_values_and_signals_are_refused(server: Server) -> None:
+    store = at(server)
+    await store.open()
+    ids = await put(store, draft(), draft(), draft(expires=timedelta(seconds=1), delay=LONG))
+    waits, runs = await store.jobs.claim(want())
+    signal = Order(id=waits.id, action=Action.SIGNAL, actor="ann", signal=Signal("approved", "1"))
+    tell(server, "CONFIG SET", "maxmemory", "100000")
+    assert await store.jobs.apply([decide(waits, Waiting("approved", timedelta(seconds=1)))]) == [Verdict.APPLIED]
+    assert await store.jobs.keep([Keep(Lease(runs.id, runs.lease_token), "step:a", "1")]) == [Verdict.APPLIED]
+    with pytest.raises(StoreUnavailable, match="maxmemory"):
+        await store.jobs.operate([signal])
+    assert await statuses(store, ids) == [Status.BLOCKED, Status.PROCESSING, Status.SCHEDULED]
+
+    async def is_over() -> bool:
+        await store.jobs.promote(10)
+        return await statuses(store, ids) == [Status.QUEUED, Status.PROCESSING, Status.CANCELLED]
+
+    await until(is_over, "the time of the wait, and of the job that nobody took, to be over")
+    assert [job.kept for job in await store.jobs.claim(want())] == [{"signal:approved": None}]
+    tell(server, "CONFIG SET", "maxmemory", "0")
+    await check(store)
     await store.close()
 
 
