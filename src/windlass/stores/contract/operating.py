@@ -46,6 +46,8 @@ class Order:
     reason: str | None = None
     signal: Signal | None = None
     """what is sent, with `Action.SIGNAL`"""
+    user: str | None = None
+    """only a job of this user's is meant: any other is missing"""
     only: frozenset[Status] | None = None
     """refused unless the job stands so: what was read before may have moved since"""
 
@@ -53,6 +55,10 @@ class Order:
         """A signal is sent by its action, and by no other."""
         if (self.signal is not None) != (self.action is Action.SIGNAL):
             raise SettingsError(f"an order to {self.action.value} was given the signal {self.signal}")
+
+    def finds(self, user: str | None) -> bool:
+        """Whether a job of this user's, or of nobody's, is meant."""
+        return self.user is None or self.user == user
 
     def allows(self, status: Status) -> bool:
         """Whether a job that stands so is meant."""

@@ -80,9 +80,9 @@ class Looked(NamedTuple):
 
 
 class Views(Protocol):
-    """Looking, without changing anything."""
+    """Looking, without changing anything. Where a user is given, jobs of others are as if they were not there."""
 
-    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+    async def get(self, ids: Sequence[str], user: str | None = None) -> list[Job | None]:
         """The jobs of these ids, in order."""
         ...
 
@@ -106,11 +106,11 @@ class Views(Protocol):
         """How many match, counted up to the cap; not exact either when so many were looked at for the other words."""
         ...
 
-    async def look(self, job_id: str) -> Looked | None:
+    async def look(self, job_id: str, user: str | None = None) -> Looked | None:
         """The job with its history, in one read."""
         ...
 
-    async def history(self, job_id: str) -> list[Entry]:
+    async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first; empty for a job that is not there."""
         ...
 

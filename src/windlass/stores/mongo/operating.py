@@ -48,6 +48,7 @@ FIELDS: dict[str, int] = dict.fromkeys(
         "fair_key",
         "next_id",
         "blocked_by",
+        "user_id",
     ),
     1,
 )
@@ -80,7 +81,7 @@ async def _together(link: Link, orders: Sequence[Order]) -> dict[int, Answer]:
     moves: dict[int, Move] = {}
     for number, order in enumerate(orders):
         doc = docs.get(order.id)
-        if doc is None:
+        if doc is None or not order.finds(doc.get("user_id")):
             answers[number] = Answer(Operated.MISSING)
         elif (move := decide(order, doc, latest(now, [doc]), apart, mark)).kind is None:
             answers[number] = move.answer
@@ -135,7 +136,7 @@ async def _operate_one(link: Link, order: Order) -> Answer:
     # A job that moved between the look and the write is looked at again: the answer tells of the status it acted on.
     while True:
         doc = await link.jobs.find_one({"_id": order.id}, _fields([order]))
-        if doc is None:
+        if doc is None or not order.finds(doc.get("user_id")):
             return Answer(Operated.MISSING)
         answer = await _carry_out(link, order, doc)
         if answer is None:
@@ -365,7 +366,7 @@ def _joined(
 ) -> Answer:
     """The answer to one of several orders; what it leaves is what the next one finds."""
     doc = docs.get(order.id)
-    if doc is None:
+    if doc is None or not order.finds(doc.get("user_id")):
         return Answer(Operated.MISSING)
     move = decide(order, doc, now, apart, ObjectId())
     if move.kind is None:

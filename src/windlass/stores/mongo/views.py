@@ -40,9 +40,10 @@ class MongoViews(Room):
     """See `contract.Views` for what each promises."""
 
     @guarded
-    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+    async def get(self, ids: Sequence[str], user: str | None = None) -> list[Job | None]:
         """The jobs of these ids, in order."""
-        docs = await self.link.jobs.find({"_id": {"$in": list(set(ids))}}, NO_HISTORY).to_list()
+        asked = {"_id": {"$in": list(set(ids))}, **_of(user)}
+        docs = await self.link.jobs.find(asked, NO_HISTORY).to_list()
         found = {doc["_id"]: job_of(doc) for doc in docs}
         return [found.get(job_id) for job_id in ids]
 
@@ -113,15 +114,15 @@ class MongoViews(Room):
         return Count(min(fit, cap), looked <= cap)
 
     @guarded
-    async def look(self, job_id: str) -> Looked | None:
+    async def look(self, job_id: str, user: str | None = None) -> Looked | None:
         """The whole document."""
-        doc = await self.link.jobs.find_one({"_id": job_id})
+        doc = await self.link.jobs.find_one({"_id": job_id, **_of(user)})
         return Looked(job_of(doc), entries_of(doc)) if doc else None
 
     @guarded
-    async def history(self, job_id: str) -> list[Entry]:
+    async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first."""
-        doc = await self.link.jobs.find_one({"_id": job_id}, {"history": 1, "moves": 1})
+        doc = await self.link.jobs.find_one({"_id": job_id, **_of(user)}, {"history": 1, "moves": 1})
         return entries_of(doc) if doc else []
 
     @guarded
@@ -166,6 +167,10 @@ class MongoViews(Room):
             mine.sort(key=lambda row: str(row["_id"]))
             found += [StatusCount(row["_id"], status, Count(row["n"], exact)) for row in mine]
         return found
+
+
+def _of(user: str | None) -> Doc:
+    return {} if user is None else {"user_id": user}
 
 
 def _by_queue(status: Status, most: int) -> list[Doc]:

@@ -34,7 +34,7 @@ KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND 
 NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
 SELECT id, status, unique_queued, unique_key, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by,
-    queue, CASE WHEN id = ANY ($2::text[]) THEN kept::text END
+    queue, user_id, CASE WHEN id = ANY ($2::text[]) THEN kept::text END
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
 """
 HOLDERS = "SELECT unique_key, id FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
@@ -121,9 +121,11 @@ class _Found:
         next_id: str | None,
         blocked_by: str | None,
         queue: str,
+        user: str | None,
         kept: str | None,
     ) -> None:
         self.id, self.status, self.blocked_by, self.queue = id_, STATUSES[status], blocked_by, queue
+        self.user = user
         self.unique_queued, self.unique_key = unique_queued, unique_key
         self.idempotency_key, self.next_id = idempotency_key, next_id
         self.kept = read_kept(kept)
@@ -183,7 +185,7 @@ class _Deciding:
 
     def answer(self, order: Order) -> Answer:
         job = self._found.get(order.id)
-        if job is None:
+        if job is None or not order.finds(job.user):
             return Answer(Operated.MISSING)
         status = job.status
         if not order.allows(status):

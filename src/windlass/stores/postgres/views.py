@@ -31,9 +31,14 @@ if TYPE_CHECKING:
     from windlass.core.history import Entry
     from windlass.core.job import Job
 
-GET = f"SELECT {COLUMNS} FROM windlass_jobs AS j WHERE j.id = ANY ($1::text[])"  # noqa: S608  # made of constants
-LOOK = f"SELECT {COLUMNS}, j.history FROM windlass_jobs AS j WHERE j.id = $1::text"  # noqa: S608  # the same
-HISTORY = "SELECT history FROM windlass_jobs WHERE id = $1::text"
+_THEIRS = "($2::text IS NULL OR user_id = $2::text)"
+GET = f"""
+SELECT {COLUMNS} FROM windlass_jobs AS j WHERE j.id = ANY ($1::text[]) AND {_THEIRS}
+"""  # noqa: S608  # made of constants
+LOOK = f"""
+SELECT {COLUMNS}, j.history FROM windlass_jobs AS j WHERE j.id = $1::text AND {_THEIRS}
+"""  # noqa: S608  # made of constants
+HISTORY = f"SELECT history FROM windlass_jobs WHERE id = $1::text AND {_THEIRS}"  # noqa: S608  # the same
 COUNTS = """
 SELECT status, queue, count(*) FROM unnest($1::text[]) AS status CROSS JOIN LATERAL (
     SELECT queue FROM windlass_jobs AS j WHERE j.status = status.status AND j.status <> 'processing' LIMIT $2::int
@@ -74,9 +79,9 @@ class PostgresViews(Room):
     """See `contract.Views` for what each promises."""
 
     @guarded
-    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+    async def get(self, ids: Sequence[str], user: str | None = None) -> list[Job | None]:
         """The jobs of these ids, in order."""
-        found = {row[0]: job_of(row) for row in await self.link.fetch(GET, list(ids))}
+        found = {row[0]: job_of(row) for row in await self.link.fetch(GET, list(ids), user)}
         return [found.get(job_id) for job_id in ids]
 
     @guarded
@@ -116,15 +121,15 @@ class PostgresViews(Room):
         return Count(min(n, cap), n <= cap and all(looked <= cap for _, looked in rows))
 
     @guarded
-    async def look(self, job_id: str) -> Looked | None:
+    async def look(self, job_id: str, user: str | None = None) -> Looked | None:
         """The whole row."""
-        rows = await self.link.fetch(LOOK, job_id)
+        rows = await self.link.fetch(LOOK, job_id, user)
         return Looked(job_of(rows[0]), entries_of(rows[0]["history"])) if rows else None
 
     @guarded
-    async def history(self, job_id: str) -> list[Entry]:
+    async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first."""
-        rows = await self.link.fetch(HISTORY, job_id)
+        rows = await self.link.fetch(HISTORY, job_id, user)
         return entries_of(rows[0][0]) if rows else []
 
     @guarded

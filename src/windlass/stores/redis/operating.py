@@ -24,7 +24,8 @@ async def operate(link: Link, orders: Sequence[Order]) -> list[Answer]:
         for order in orders[first : first + _AT_ONCE]:
             name, text = order.signal or ("", "")
             rest = told(order.actor, name or order.reason)
-            values += [order.id, _ACTIONS[order.action], rest, _only(order), name, text]
+            user = "" if order.user is None else f"={order.user}"
+            values += [order.id, _ACTIONS[order.action], rest, _only(order), user, name, text]
         answers += [_answer(found) for found in await link.once("operate", values)]
     return answers
 

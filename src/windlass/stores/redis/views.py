@@ -53,13 +53,14 @@ class RedisViews(Room):
     """See `contract.Views` for what each promises."""
 
     @guarded
-    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+    async def get(self, ids: Sequence[str], user: str | None = None) -> list[Job | None]:
         """The jobs of these ids, in order."""
         found: list[bytes | None] = []
         for first in range(0, len(ids), _AT_ONCE):
             keys = [self.link.key(f"j:{id_}") for id_ in ids[first : first + _AT_ONCE]]
             found += await self.link.command("MGET", *keys)
-        return await self._jobs([(id_, value) for id_, value in zip(ids, found, strict=True)])
+        jobs = await self._jobs([(id_, value) for id_, value in zip(ids, found, strict=True)])
+        return [job if job is None or user in (None, job.user_id) else None for job in jobs]
 
     async def _jobs(self, found: Sequence[tuple[str, bytes | None]]) -> list[Job | None]:
         kinds: dict[bytes, Shared] = {}
@@ -145,17 +146,18 @@ class RedisViews(Room):
         return list(counts_of(await self.link.command("HGETALL", self.link.key("counts"))))
 
     @guarded
-    async def look(self, job_id: str) -> Looked | None:
+    async def look(self, job_id: str, user: str | None = None) -> Looked | None:
         """Its record has both."""
         record = await self.link.command("GET", self.link.key(f"j:{job_id}"))
         [job] = await self._jobs([(job_id, record)])
-        return None if job is None else Looked(job, entries_of(unpacked(record)))
+        theirs = job is not None and user in (None, job.user_id)
+        return Looked(job, entries_of(unpacked(record))) if job is not None and theirs else None
 
     @guarded
-    async def history(self, job_id: str) -> list[Entry]:
+    async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first."""
-        found = await self.link.command("GET", self.link.key(f"j:{job_id}"))
-        return [] if found is None else entries_of(unpacked(found))
+        looked = await self.look(job_id, user)
+        return looked.history if looked else []
 
     @guarded
     async def stats(self, since: timedelta) -> Stats:

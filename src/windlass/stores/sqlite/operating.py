@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 FOUND = """
-SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id, blocked_by FROM windlass_jobs WHERE id = ?
+SELECT status, unique_queued, limit_key, unique_running, rate_key, next_id, blocked_by FROM windlass_jobs
+WHERE id = ?1 AND (?2 IS NULL OR user_id = ?2)
 """
 
 
@@ -37,7 +38,7 @@ def operate(db: sqlite3.Connection, sql: Callable[[str], str], orders: Sequence[
 
 
 def _operate_one(db: sqlite3.Connection, sql: Callable[[str], str], order: Order, now: int) -> tuple[Answer, int]:
-    row = db.execute(sql(FOUND), (order.id,)).fetchone()
+    row = db.execute(sql(FOUND), (order.id, order.user)).fetchone()
     if row is None:
         return Answer(Operated.MISSING), 0
     status, unique_queued, limit_key, running_key, rate_key, next_id, blocked_by = row

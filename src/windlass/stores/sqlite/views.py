@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.stores.sqlite.engine import Engine
 
-GET = f"SELECT {COLUMNS} FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # COLUMNS is a constant
-
-LOOK = f"SELECT {COLUMNS}, history FROM windlass_jobs WHERE id = ?"  # noqa: S608  # the same
+_THEIRS = "(?2 IS NULL OR user_id = ?2)"
+GET = f"""
+SELECT {COLUMNS} FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?1)) AND {_THEIRS}
+"""  # noqa: S608  # made of constants
+LOOK = f"SELECT {COLUMNS}, history FROM windlass_jobs WHERE id = ?1 AND {_THEIRS}"  # noqa: S608  # the same
+HISTORY = f"SELECT history FROM windlass_jobs WHERE id = ?1 AND {_THEIRS}"  # noqa: S608  # the same
 
 
 class SqliteViews:
@@ -46,10 +49,10 @@ class SqliteViews:
         self._engine = engine
         self._sql = engine.sql
 
-    async def get(self, ids: Sequence[str]) -> list[Job | None]:
+    async def get(self, ids: Sequence[str], user: str | None = None) -> list[Job | None]:
         """The jobs of these ids, in order."""
         statement = self._sql(GET)
-        rows = await self._engine.read(lambda db, _: db.execute(statement, (json.dumps(list(ids)),)).fetchall())
+        rows = await self._engine.read(lambda db, _: db.execute(statement, (json.dumps(list(ids)), user)).fetchall())
         found = {row[0]: job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
@@ -77,7 +80,7 @@ class SqliteViews:
             taken, stopped = self._walked(db, part, limit + 1)
             ids += taken
             stops += stopped
-        rows = db.execute(self._sql(GET), (json.dumps(ids),)).fetchall()
+        rows = db.execute(self._sql(GET), (json.dumps(ids), None)).fetchall()
         stop = nearest(stops, walk)
         return page_of(cut([job_of(row) for row in rows], walk, stop), limit, walk, stop)
 
@@ -105,16 +108,16 @@ class SqliteViews:
             n, exact = n + fit, exact and looked <= cap
         return Count(min(n, cap), exact and n <= cap)
 
-    async def look(self, job_id: str) -> Looked | None:
+    async def look(self, job_id: str, user: str | None = None) -> Looked | None:
         """The whole row."""
         statement = self._sql(LOOK)
-        row = await self._engine.read(lambda db, _: db.execute(statement, (job_id,)).fetchone())
+        row = await self._engine.read(lambda db, _: db.execute(statement, (job_id, user)).fetchone())
         return Looked(job_of(row), entries_of(row[-1])) if row else None
 
-    async def history(self, job_id: str) -> list[Entry]:
+    async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first."""
-        statement = self._sql("SELECT history FROM windlass_jobs WHERE id = ?")
-        row = await self._engine.read(lambda db, _: db.execute(statement, (job_id,)).fetchone())
+        statement = self._sql(HISTORY)
+        row = await self._engine.read(lambda db, _: db.execute(statement, (job_id, user)).fetchone())
         return entries_of(row[0]) if row else []
 
     async def stats(self, since: timedelta) -> Stats:

@@ -1,5 +1,5 @@
 -- ARGV: id, action (c cancel, r retry, x delete, g signal), what history tells of the operator, the statuses it is meant for
--- ('' all), name and value of a signal, for each order. Answers verdict, the status found and the holder of its key, for each.
+-- ('' all), = and the user whose job is meant ('' anybody's), name and value of a signal, for each order. Answers verdict, the status found and the holder of its key, for each.
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
     cancel_waiting(id, job, rest)
@@ -106,15 +106,15 @@ end
 
 local ACTIONS = {c = cancel, r = retry, x = delete, g = signal}
 local answers, asked = {}, false
-for at = 1, #ARGV, 6 do
+for at = 1, #ARGV, 7 do
   local id, job = ARGV[at], job_of(ARGV[at])
-  if not job then
+  if not job or ARGV[at + 4] ~= '' and ARGV[at + 4] ~= '=' .. whole(job)[USER] then
     answers[#answers + 1] = {'missing'}
   elseif ARGV[at + 3] ~= '' and not ARGV[at + 3]:find(job[STATUS], 1, true) then
     answers[#answers + 1] = {'refused', job[STATUS]}
   else
     local found = job[STATUS]
-    local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2], ARGV[at + 4], ARGV[at + 5])
+    local verdict, holder = ACTIONS[ARGV[at + 1]](id, job, ARGV[at + 2], ARGV[at + 5], ARGV[at + 6])
     answers[#answers + 1] = {verdict, found, holder}
     -- Of jobs that are gone no list tells; nor of those that were only asked to stop, or keep a signal for later.
     news.cancel = news.cancel or verdict == 'requested'
