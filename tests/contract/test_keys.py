@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.contract.steps import near, passed
+from windlass.core.grants import Grants
 from windlass.stores.contract import Key, KeyKind, NewKey, Scope, Store
 from windlass.stores.contract import keys as contract
 
@@ -54,6 +55,18 @@ async def test_a_key_is_found_by_the_hash_of_its_secret(store: Store, other: Sto
     assert await other.keys.find(hashed("another")) is None
     assert await other.keys.find("k1") is None
     assert await other.keys.find("") is None
+
+
+async def test_what_a_key_is_limited_to_is_kept(store: Store, other: Store) -> None:
+    grants = Grants.made(["mail", "für.*"], ["mail.*", "*"], {"premium": True, "n": 2**53 + 1, "a": ["ö", None]})
+    made = await store.keys.put(replace(KEY, grants=grants))
+    assert made.grants == grants
+    assert (await found(other, KEY)).grants == grants
+    await store.keys.touch([KEY.id])
+    await store.keys.revoke([KEY.id])
+    [listed] = await other.keys.list()
+    assert listed.grants == grants
+    assert (await store.keys.put(SESSION)).grants == Grants()
 
 
 async def test_a_key_without_scopes_lets_in_to_nothing(store: Store) -> None:

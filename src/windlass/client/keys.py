@@ -6,15 +6,16 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from windlass.core.errors import SettingsError
+from windlass.core.grants import Grants
 from windlass.core.keys import check_key, shown
 from windlass.core.signals import as_duration
 from windlass.stores.contract import KeyKind, NewKey, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import timedelta
 
     from windlass.client.client import Client
@@ -54,11 +55,16 @@ class KeysRoom:
         owner: str,
         scopes: Scopes,
         lasts: float | timedelta | None = None,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
         kind: KeyKind | str = KeyKind.KEY,
     ) -> CreatedKey:
         """Make a key, or a session with `kind="session"`; it lasts so many seconds, or until it is revoked.
 
         The secret is `wl_`, the key's id, and 256 random bits. Scopes are some of enqueue, read, operate and admin.
+        `queues` and `types` limit it to these; a star at the end of a name stands for all that begin so. `attributes`
+        are plain JSON values for the application, such as {"premium": True}: windlass itself does not read them.
         """
         id_ = secrets.token_hex(_ID_BYTES)
         secret = f"{PREFIX}_{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
@@ -70,6 +76,7 @@ class KeysRoom:
             name=check_key(name, "the name"),
             scopes=frozenset(_one_of(Scope, scope, "a scope") for scope in _several(scopes)),
             lasts=None if lasts is None else as_duration(lasts, "lasts"),
+            grants=Grants.made(queues, types, attributes),
         )
         return CreatedKey(await (await self._client.ready()).keys.put(new), secret)
 

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
+from windlass.core.grants import ANYTHING, Grants
+
 TOUCHED_EVERY = timedelta(minutes=1)
 """that a key was used is written at most so often"""
 PRUNED_AT_ONCE = 100
@@ -45,6 +47,7 @@ class NewKey:
     scopes: frozenset[Scope]
     lasts: timedelta | None = None
     """None: until it is revoked"""
+    grants: Grants = ANYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,7 @@ class Key:
     used_at: datetime | None = None
     """to the minute"""
     revoked_at: datetime | None = None
+    grants: Grants = ANYTHING
 
 
 class Keys(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.grants import Grants
 from windlass.stores.contract import Key, KeyKind, Scope
 from windlass.stores.contract.keys import PRUNED_AT_ONCE, TOUCHED_EVERY
 from windlass.stores.mongo.connection import Room, guarded
@@ -86,6 +87,7 @@ def _made(key: NewKey) -> Doc:
         "created_at": "$$NOW",
         "expires_at": None if lasts is None else until,
         "revoked_at": None,
+        "grants": {"$literal": key.grants.text()},
     }
 
 
@@ -100,4 +102,5 @@ def _key(row: Doc) -> Key:
         expires_at=row.get("expires_at"),
         used_at=row.get("used_at"),
         revoked_at=row.get("revoked_at"),
+        grants=Grants.of_text(row.get("grants")),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.grants import Grants
 from windlass.stores.contract import Key, KeyKind, Scope
 from windlass.stores.contract.keys import PRUNED_AT_ONCE, TOUCHED_EVERY
 from windlass.stores.postgres.connection import Room, guarded
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from windlass.stores.contract import NewKey
     from windlass.stores.postgres.connection import Ask
 
-_READ = "id, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at"
+_READ = "id, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at, grants"
 _NOW = "date_trunc('milliseconds', statement_timestamp())"
 PUT = f"""
 WITH {CLOCK}
-INSERT INTO windlass_keys (id, hash, kind, owner, name, scopes, created_at, expires_at)
-SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text[], now, now + $7::interval FROM clock
+INSERT INTO windlass_keys (id, hash, kind, owner, name, scopes, created_at, expires_at, grants)
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text[], now, now + $7::interval, $8::text FROM clock
 ON CONFLICT (id) DO NOTHING
 """  # noqa: S608  # constants
 GET = f"SELECT {_READ} FROM windlass_keys WHERE id = $1::text"  # noqa: S608  # constants
@@ -80,13 +81,13 @@ async def _put(ask: Ask, key: NewKey) -> Key:
     for over in ("expires_at", "revoked_at"):
         await ask(OVER.format(over=over), PRUNED_AT_ONCE)
     lasts = None if key.lasts is None else whole(key.lasts)
-    await ask(PUT, key.id, key.hash, key.kind.value, key.owner, key.name, sorted(key.scopes), lasts)
+    await ask(PUT, key.id, key.hash, key.kind.value, key.owner, key.name, sorted(key.scopes), lasts, key.grants.text())
     [row] = await ask(GET, key.id)
     return _key(row)
 
 
 def _key(row: Sequence[Any]) -> Key:
-    id_, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at = row
+    id_, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at, grants = row
     return Key(
         id=id_,
         kind=KeyKind(kind),
@@ -97,4 +98,5 @@ def _key(row: Sequence[Any]) -> Key:
         expires_at=expires_at,
         used_at=used_at,
         revoked_at=revoked_at,
+        grants=Grants.of_text(grants),
     )

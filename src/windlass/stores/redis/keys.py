@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windlass.core.grants import Grants
 from windlass.stores.contract import Key, KeyKind, Scope
 from windlass.stores.contract.keys import PRUNED_AT_ONCE, TOUCHED_EVERY
 from windlass.stores.redis.connection import Room, guarded
@@ -24,6 +25,7 @@ class RedisKeys(Room):
         """Keep a new key, and remove sessions that are over."""
         lasts = "" if key.lasts is None else str(as_duration_ms(key.lasts))
         values = [key.id, key.hash, key.kind.value, key.owner, key.name, " ".join(sorted(key.scopes)), lasts]
+        values.append(key.grants.text() or "")
         packed(values)  # a NUL in one of them would be taken for its end
         return _key(key.id, await self.link.run("grant", [PRUNED_AT_ONCE, *values]))
 
@@ -53,7 +55,7 @@ class RedisKeys(Room):
 
 
 def _key(id_: str, record: bytes) -> Key:
-    _, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at = unpacked(record)
+    _, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at, *grants = unpacked(record)
     return Key(
         id=id_,
         kind=KeyKind(kind),
@@ -64,4 +66,5 @@ def _key(id_: str, record: bytes) -> Key:
         expires_at=maybe_instant(expires_at),
         used_at=maybe_instant(used_at),
         revoked_at=maybe_instant(revoked_at),
+        grants=Grants.of_text(grants[0] if grants else None),  # records of older versions end before them
     )

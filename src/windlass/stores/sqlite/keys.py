@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.grants import Grants
 from windlass.stores.contract import Key, KeyKind, Scope
 from windlass.stores.contract.keys import PRUNED_AT_ONCE, TOUCHED_EVERY
 from windlass.stores.sqlite.records import as_duration_ms, instant, maybe_instant
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from windlass.stores.contract import NewKey
     from windlass.stores.sqlite.engine import Engine
 
-_READ = "id, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at"
+_READ = "id, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at, grants"
 PUT = """
-INSERT INTO windlass_keys (id, hash, kind, owner, name, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO windlass_keys (id, hash, kind, owner, name, scopes, created_at, expires_at, grants)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 """
 GET = f"SELECT {_READ} FROM windlass_keys WHERE id = ?"  # noqa: S608  # constants
@@ -77,12 +79,13 @@ class SqliteKeys:
         db.execute(self._sql(REVOKED), (PRUNED_AT_ONCE,))
         until = None if key.lasts is None else now + as_duration_ms(key.lasts)
         scopes = " ".join(sorted(key.scopes))
-        db.execute(self._sql(PUT), (key.id, key.hash, key.kind.value, key.owner, key.name, scopes, now, until))
+        given = (key.id, key.hash, key.kind.value, key.owner, key.name, scopes)
+        db.execute(self._sql(PUT), (*given, now, until, key.grants.text()))
         return _key(db.execute(self._sql(GET), (key.id,)).fetchone())
 
 
 def _key(row: Sequence[Any]) -> Key:
-    id_, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at = row
+    id_, kind, owner, name, scopes, created_at, expires_at, used_at, revoked_at, grants = row
     return Key(
         id=id_,
         kind=KeyKind(kind),
@@ -93,4 +96,5 @@ def _key(row: Sequence[Any]) -> Key:
         expires_at=maybe_instant(expires_at),
         used_at=maybe_instant(used_at),
         revoked_at=maybe_instant(revoked_at),
+        grants=Grants.of_text(grants),
     )

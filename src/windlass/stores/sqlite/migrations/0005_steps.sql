@@ -10,3 +10,6 @@ CREATE INDEX windlass_jobs_signals ON windlass_jobs (run_at)
 WHERE status = 'blocked' AND blocked_by >= 'signal:' AND blocked_by < 'signal;';
 CREATE INDEX windlass_jobs_expiry ON windlass_jobs (expires_at)
 WHERE expires_at IS NOT NULL AND lease_token = 0 AND finished_at IS NULL;
+
+-- Which queues and types a key is good for, and what the application knows of its holder.
+ALTER TABLE windlass_keys ADD COLUMN grants TEXT;
