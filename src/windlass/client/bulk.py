@@ -80,7 +80,7 @@ async def operate_all(client: Client, jobs: JobsRoom, search: Search, wish: Wish
     filter_ = filter_of(search)
     only = None if filter_.status is None else filter_.statuses
     async for batch in batches(client, jobs, search, wish.limit):
-        answers = await operate(client, orders(batch, wish.action, wish.actor, wish.reason, only))
+        answers = await operate(client, orders(batch, wish.action, wish.actor, wish.reason, only, jobs.user))
         bulk = answered(bulk, answers)
         if wish.progress is not None:
             wish.progress(bulk)
@@ -88,10 +88,15 @@ async def operate_all(client: Client, jobs: JobsRoom, search: Search, wish: Wish
 
 
 def orders(
-    batch: Sequence[Job], action: Action, actor: str, reason: str | None, only: frozenset[Status] | None
+    batch: Sequence[Job],
+    action: Action,
+    actor: str,
+    reason: str | None,
+    only: frozenset[Status] | None,
+    user: str | None = None,
 ) -> list[Order]:
     """The same order for each of these."""
-    return [Order(id=job.id, action=action, actor=actor, reason=reason, only=only) for job in batch]
+    return [Order(id=job.id, action=action, actor=actor, reason=reason, only=only, user=user) for job in batch]
 
 
 async def begun(jobs: JobsRoom, search: Search, limit: int | None, *, dry_run: bool = False) -> Bulk:

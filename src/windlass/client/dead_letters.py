@@ -112,6 +112,10 @@ class DeadLettersRoom:
     def __init__(self, client: Client, jobs: JobsRoom) -> None:
         self._client, self._jobs = client, jobs
 
+    def only(self, user: str) -> DeadLettersRoom:
+        """The same for the failed jobs of one user; see `app.jobs.only`."""
+        return DeadLettersRoom(self._client, self._jobs.only(user))
+
     async def groups(self, *, most: int = MOST_AT_ONCE, **search: Unpack[DeadSearch]) -> DeadGroups:
         """What went wrong, by fingerprint, among the newest `most` failed jobs that match."""
         check_count(most, "most")
@@ -225,7 +229,7 @@ class DeadLettersRoom:
         types = {job.id: job.type for job in batch}
         return await operate(
             self._client,
-            orders(batch, Action.DELETE, actor, reason, still_failed),
+            orders(batch, Action.DELETE, actor, reason, still_failed, self._jobs.user),
             lambda order, _: JobDiscarded(order.id, types[order.id], actor, reason),
         )
 

@@ -109,6 +109,37 @@ async def explained(store: Store, job: Job) -> Explanation:
     return await _Look(store, job, await store.now()).explain()
 
 
+async def explained_to_its_user(store: Store, job: Job) -> Explanation:
+    """The same without a word of other jobs, of workers, or of what only operators can do."""
+    now = await store.now()
+    why, text = _to_its_user(job, now)
+    until = job.run_at if job.run_at > now and why in (Why.SCHEDULED, Why.RETRYING, Why.SIGNAL) else None
+    return Explanation(job_id=job.id, status=job.status, why=why, text=text, until=until)
+
+
+def _to_its_user(job: Job, now: datetime) -> tuple[Why, str]:
+    match job.status:
+        case Status.SUCCEEDED | Status.FAILED | Status.CANCELLED:
+            verb = "was cancelled" if job.status is Status.CANCELLED else job.status.value
+            return Why.FINISHED, f"It is finished: it {verb} at {clock(job.finished_at)} UTC."
+        case Status.PROCESSING if job.cancel_requested_at is not None:
+            return Why.CANCELLING, "It is running and was asked to stop."
+        case Status.PROCESSING:
+            return Why.RUNNING, f"It is running, attempt {job.attempts} of {job.max_attempts}."
+        case Status.SCHEDULED:
+            return Why.SCHEDULED, f"It is scheduled for {clock(job.run_at)} UTC."
+        case Status.RETRYING:
+            return Why.RETRYING, f"Attempt {_of(job)} failed; it is tried again at {clock(job.run_at)} UTC."
+        case Status.BLOCKED:
+            by = _blocked_by(job)
+            if by is not None and by.kind is Kind.SIGNAL:
+                last = "" if job.run_at - now > _FOR_EVER else f" until {clock(job.run_at)} UTC"
+                return Why.SIGNAL, f"It waits for the signal {by.key}{last}."
+            return Why.BLOCKED, "It waits for something that other jobs use or have to do first."
+        case Status.QUEUED:
+            return Why.IN_LINE, "It waits for its turn."
+
+
 class _Look:
     """One look at one job."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, operate_all
@@ -22,6 +23,7 @@ from windlass.core.errors import (
 )
 from windlass.core.events import JobOperated
 from windlass.core.kept import Signal, signal_name
+from windlass.core.keys import check_key, shown
 from windlass.core.payload import ResultCodec
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from windlass.client.explaining import Explanation
     from windlass.core.history import Entry
     from windlass.core.job import Job
-    from windlass.stores.contract import Looked
+    from windlass.stores.contract import Filter, Looked
 
 JobRef: TypeAlias = str | Handle[Any]
 """a job by its id, or by the handle that enqueueing gave"""
@@ -44,13 +46,20 @@ MOST_AT_ONCE = 10_000
 class JobsRoom:
     """Looking at jobs and operating on them, by id or by what they are about."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, user: str | None = None) -> None:
+        self._client, self.user = client, user
+
+    def only(self, user: str) -> JobsRoom:
+        """The same for the jobs of one user: those of others are as if they were not there.
+
+        That is part of every question and order to the store. To ask for another user's is refused.
+        """
+        return JobsRoom(self._client, check_key(user, "the user"))
 
     async def get(self, job_id: str) -> Job:
         """The job; JobNotFound when there is none."""
         store = await self._client.ready()
-        [found] = await store.views.get([check_id(job_id)])
+        [found] = await store.views.get([check_id(job_id)], self.user)
         if found is None:
             raise JobNotFound(job_id)
         return found
@@ -65,27 +74,27 @@ class JobsRoom:
         """
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
-        store, filter_, wanted = await self._client.ready(), filter_of(search), print_of(search)
+        store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
         if wanted is not None:
             return await find_failed(store, filter_, wanted, limit, after, oldest_first=oldest_first)
         return await store.views.find(filter_, limit, after, oldest_first=oldest_first)
 
     async def count(self, **search: Unpack[Search]) -> Count:
         """How many match, counted up to 100,000; not exact where so many had to be looked at."""
-        store, filter_, wanted = await self._client.ready(), filter_of(search), print_of(search)
+        store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
         return await (store.views.count(filter_) if wanted is None else count_failed(store, filter_, wanted))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
-        from windlass.client.explaining import explained  # only who asks for it loads it
+        from windlass.client.explaining import explained, explained_to_its_user  # only who asks for it loads it
 
-        job = await self.get(job_id)
-        return await explained(await self._client.ready(), job)
+        job, store = await self.get(job_id), await self._client.ready()
+        return await (explained(store, job) if self.user is None else explained_to_its_user(store, job))
 
     async def look(self, job_id: str) -> Looked:
         """The job with everything that happened to it, as both stood at one moment; JobNotFound when there is none."""
         store = await self._client.ready()
-        looked = await store.views.look(check_id(job_id))
+        looked = await store.views.look(check_id(job_id), self.user)
         if looked is None:
             raise JobNotFound(job_id)
         return looked
@@ -93,7 +102,7 @@ class JobsRoom:
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""
         store = await self._client.ready()
-        entries = await store.views.history(check_id(job_id))
+        entries = await store.views.history(check_id(job_id), self.user)
         if not entries:
             raise JobNotFound(job_id)
         return entries
@@ -146,7 +155,7 @@ class JobsRoom:
 
     async def _root(self, correlation: str) -> Job | None:
         with suppress(SettingsError):  # a correlation of the caller's own making is mostly no id
-            [job] = await (await self._client.ready()).views.get([check_id(correlation)])
+            [job] = await (await self._client.ready()).views.get([check_id(correlation)], self.user)
             return job if job is not None and job.correlation_id is None else None
         return None
 
@@ -333,6 +342,15 @@ class JobsRoom:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle
 
+    def _filter(self, search: Search) -> Filter:
+        """What a search means here."""
+        filter_ = filter_of(search)
+        if self.user is None:
+            return filter_
+        if filter_.user_id not in (None, self.user):
+            raise SettingsError(f"user is {shown(filter_.user_id)}: here are only the jobs of {shown(self.user)}")
+        return replace(filter_, user_id=self.user)
+
     async def _held_by(self, unique_key: str, others: Sequence[JobRef]) -> str:
         if others:
             raise SettingsError("jobs and a unique key were given: name the one to cancel by one of them")
@@ -343,6 +361,7 @@ class JobsRoom:
 
     async def _operate(self, orders: Sequence[Order], tx: object | None) -> list[Answer]:
         answers: list[Answer] = []
+        orders = self._meant(orders)
         for some in range(0, len(orders), PAGE):
             answers += await operate(self._client, orders[some : some + PAGE], tx=tx)
         return _accepted(orders, answers)
@@ -351,7 +370,10 @@ class JobsRoom:
         joined = self._client.transaction(tx)
         if joined is None:
             return self._client.run_sync(self._operate(orders, None))
-        return _accepted(orders, operate_now(self._client, orders, joined))
+        return _accepted(orders, operate_now(self._client, self._meant(orders), joined))
+
+    def _meant(self, orders: Sequence[Order]) -> Sequence[Order]:
+        return orders if self.user is None else [replace(order, user=self.user) for order in orders]
 
 
 _MOVED = {
