@@ -18,6 +18,8 @@ class Forwarder:
         self.port = 0
         self.lose = 0
         """how many answers to lose, each with its connection"""
+        self.spare = 0
+        """how many answers pass before the first is lost"""
         self.held = 0
         """how many answers wait to be let go"""
         self._flows, self._answers_flow = asyncio.Event(), asyncio.Event()
@@ -64,8 +66,10 @@ class Forwarder:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
         while data := await reader.read(65536):
             if answers and self.lose:
-                self.lose -= 1
-                raise ConnectionResetError
+                if not self.spare:
+                    self.lose -= 1
+                    raise ConnectionResetError
+                self.spare -= 1
             await self._flows.wait()
             if answers:
                 await self._let_go_of()

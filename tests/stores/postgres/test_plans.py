@@ -15,18 +15,31 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from tests.contract.steps import DONE, HOUR, put
+from tests.contract.steps import DONE, HOUR, put, take
 from tests.scale.lines import OWN
 from tests.scale.scenes import HELD, claim_all, end, insert
 from tests.support.drafts import LONG, draft, want
 from tests.support.servers import Server, start_postgres
 from tests.support.until import until
 from windlass.core.job import Progress
+from windlass.core.kept import Signal
+from windlass.core.outcome import Gathering, Waiting
 from windlass.core.rate import Rate
 from windlass.core.status import FINISHED, Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Filter, Full, Lease, Report, Retention, Store
+from windlass.stores.contract import (
+    Action,
+    Filter,
+    Full,
+    Keep,
+    Lease,
+    Operated,
+    Order,
+    Report,
+    Retention,
+    Store,
+)
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("postgres-plans")]
 
@@ -92,6 +105,18 @@ FROM generate_series(1, $1::int) AS i
 """
 END_RUNNING = """
 UPDATE held.windlass_jobs SET status = 'succeeded', finished_at = now(), lease_expires_at = NULL WHERE id > $1::text
+"""
+# Jobs that wait, each for a signal of its own, and as many that nobody has taken yet and that expire later.
+FILL_STEPS = """
+INSERT INTO steps.windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, queued_at,
+    lease_token, blocked_by, kept, expires_at, history
+)
+SELECT '01900005-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), 't', 'q', '{}',
+    CASE WHEN i % 2 = 0 THEN 'blocked' ELSE 'scheduled' END, 100, now() + interval '1 hour', 5, 3, now(), now(), now(),
+    1 - i % 2, CASE WHEN i % 2 = 0 THEN 'signal:s' || i END, CASE WHEN i % 2 = 0 THEN '{"step:a":"1"}'::jsonb END,
+    CASE WHEN i % 2 = 1 THEN now() + interval '2 hours' END, '{"n":1,"at":0,"what":"enqueued","status":"queued"}'
+FROM generate_series(0, 2 * $1::int - 1) AS i
 """
 TYPES = frozenset(f"t{n}" for n in range(7)) | {"noop"}
 
@@ -265,7 +290,7 @@ async def test_settling_finds_each_job_by_its_id(counters: Counters) -> None:
     assert counted["jobs_pkey"] <= 5 * BATCH * 3
 
 
-async def test_heartbeats_and_progress_touch_no_index(server: Server) -> None:
+async def test_heartbeats_progress_and_kept_values_touch_no_index(server: Server) -> None:
     counters = Counters(server.url, "beats")
     held: list[Lease] = []
 
@@ -280,13 +305,14 @@ async def test_heartbeats_and_progress_touch_no_index(server: Server) -> None:
         for n in range(6):
             assert not (await store.jobs.extend("w1", held, LONG)).lost
             await store.jobs.report([Report(lease, Progress(done=n)) for lease in held])
+            await store.jobs.keep([Keep(lease, "saved", str(n)) for lease in held])
 
     store = counters.store()
     await store.open()
     await store.close()
     await counters.during(begin)
     counted = await counters.during(beat)
-    assert counted["rewritten"] == 6 * 2 * 50
+    assert counted["rewritten"] == 6 * 3 * 50
     assert counted["in place"] >= 0.9 * counted["rewritten"]
 
 
@@ -432,6 +458,47 @@ async def test_rates_turns_and_flows_read_little_beside_much_that_came_later(ser
     counted = await counters.during(grow)
     assert counted["whole table"] == 0
     assert read(counted) <= 5_000, counted
+
+
+async def steps(store: Store) -> None:
+    """A job that keeps a value, waits for a signal, for its time and for its child; and one that nobody takes."""
+    await put(store, draft(queue="steps"))
+    job = await take(store, OF_STEPS)
+    await store.jobs.keep([Keep(Lease(job.id, job.lease_token), "step:a", "1")])
+    await store.jobs.apply([decide(job, Waiting("approved", HOUR))])
+    order = Order(id=job.id, action=Action.SIGNAL, actor="ann", signal=Signal("approved", "1"))
+    assert (await store.jobs.operate([order]))[0].verdict is Operated.DONE
+    await store.jobs.apply([decide(await take(store, OF_STEPS), Waiting("paid", timedelta(0)))])
+    assert (await store.jobs.promote(100)).unblocked == 1
+    job = await take(store, OF_STEPS)
+    [child] = await put(store, draft(queue="steps", next_id=job.id, expires=timedelta(0)))
+    await store.jobs.apply([decide(job, Gathering("all"))])
+    assert await store.jobs.claim(OF_STEPS) == []
+    assert (await store.jobs.promote(100)).expired == (child,)
+    await store.jobs.apply([decide(await take(store, OF_STEPS), DONE)])
+
+
+OF_STEPS = want(5, queues={"steps": 5})
+
+
+async def test_steps_read_little_beside_many_that_came_later_and_wait_or_expire(server: Server) -> None:
+    counters = Counters(server.url, "steps")
+
+    async def grow(store: Store) -> None:
+        for _ in range(3):
+            await steps(store)
+        db: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(server.url)
+        await db.execute(FILL_STEPS, 20_000, timeout=100)
+        await db.close()
+        for _ in range(3):
+            await steps(store)
+
+    store = counters.store()
+    await store.open()
+    await store.close()
+    counted = await counters.during(grow)
+    assert counted["whole table"] == 0
+    assert read(counted) <= 3_000, counted
 
 
 async def _reads(db: asyncpg.Connection[asyncpg.Record], schema: str) -> Counter[str]:

@@ -116,8 +116,7 @@ WITH {CLOCK}, late AS MATERIALIZED (
 )
 UPDATE windlass_jobs AS j SET status = 'queued', queued_at = {AT}, updated_at = {AT}, blocked_by = NULL,
     {added(f"jsonb_build_object(j.blocked_by, '{NULL}')")}, {marked()}, {append(_NOTED)}
-FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM late)) AND starts_with(j.blocked_by, '{Kind.SIGNAL.prefix}')
-RETURNING j.queue
+FROM clock AS c WHERE j.id = ANY (ARRAY(SELECT id FROM late)) AND j.status || '' = 'blocked' RETURNING j.queue
 """  # noqa: S608  # made of constants
 
 

@@ -28,14 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from windlass.stores.contract import Notice
-    from windlass.stores.postgres.connection import Link, Rows, Steps
+    from windlass.stores.postgres.connection import Ask, Link, Rows, Steps
 
 KEYS = "SELECT unique_queued FROM windlass_jobs WHERE id = ANY ($1::text[]) AND unique_queued IS NOT NULL"
 NEXT = "SELECT next_id FROM windlass_jobs WHERE id = ANY ($1::text[])"
 HELD = """
 SELECT id, status, unique_queued, unique_key, limit_key, unique_running, idempotency_key, rate_key, next_id, blocked_by,
-    queue, user_id, CASE WHEN id = ANY ($2::text[]) THEN kept::text END
+    queue, user_id, CASE WHEN id = ANY ($2::text[]) THEN kept::text END, pg_current_xact_id()::text
 FROM windlass_jobs WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
+"""
+# A server that took another's place may not have come to this transaction yet.
+COMMITTED = """
+SELECT xid FROM unnest($1::text[]) AS xid WHERE CASE WHEN xid::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+    THEN pg_xact_status(xid::xid8) END = 'committed'
 """
 HOLDERS = "SELECT unique_key, id FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
 
@@ -46,11 +51,22 @@ class Carried(NamedTuple):
     answers: list[Answer]
     queued: list[str]
     notices: list[Notice]
+    xid: str | None
+    """the transaction; None if no job was there"""
 
 
 async def operate(link: Link, orders: Sequence[Order]) -> Carried:
-    """In one transaction of the store's own."""
-    return await link.transaction(lambda ask: carry(ask, carrying_out(link, orders)))
+    """In one transaction of the store's own.
+
+    If its commit is not answered and it is tried again, what it wrote the first time is not taken for another's.
+    """
+    tried: list[Carried] = []
+
+    async def attempt(ask: Ask) -> Carried:
+        tried.append(await carry(ask, carrying_out(link, orders, tried)))
+        return tried[-1]
+
+    return await link.transaction(attempt)
 
 
 def joining(link: Link, orders: Sequence[Order]) -> Steps[list[Answer]]:
@@ -61,8 +77,8 @@ def joining(link: Link, orders: Sequence[Order]) -> Steps[list[Answer]]:
     return carried.answers
 
 
-def carrying_out(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
-    """The orders as steps of a transaction."""
+def carrying_out(link: Link, orders: Sequence[Order], tried: Sequence[Carried] = ()) -> Steps[Carried]:
+    """The orders as steps of a transaction; `tried` are earlier attempts at them, one of which may be written."""
     ids = {order.id for order in orders}
     retried = sorted({order.id for order in orders if order.action is Action.RETRY})
     keys: list[str] = []
@@ -78,7 +94,11 @@ def carrying_out(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
         ids |= {next_id for (next_id,) in rows if next_id is not None}
     signalled = sorted({order.id for order in orders if order.action is Action.SIGNAL})
     rows = yield HELD, (sorted(ids), signalled)
-    deciding = _Deciding({row[0]: _Found(*row) for row in rows})
+    # Under the locks of the rows, which an earlier attempt had until it ended.
+    if (written := (yield from _written(tried))) is not None:
+        return written
+    deciding = _Deciding({row[0]: _Found(*row[:-1]) for row in rows})
+    xid = rows[0][-1] if rows else None
     if keys:
         rows = yield HOLDERS, (keys,)
         deciding.holders = dict(rows)
@@ -86,12 +106,20 @@ def carrying_out(link: Link, orders: Sequence[Order]) -> Steps[Carried]:
     for run in _runs(orders):
         answers += [deciding.answer(order) for order in run]
         for statement in _WRITES:
-            if written := deciding.writes.pop(statement, None):
-                yield statement, tuple(list(column) for column in zip(*written, strict=True))
+            if told := deciding.writes.pop(statement, None):
+                yield statement, tuple(list(column) for column in zip(*told, strict=True))
     freed = yield from unblocking(link, deciding.waited, deciding.unfinished)
     asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
     queued = deciding.queued + freed
-    return Carried(answers, queued, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(queued)])
+    return Carried(answers, queued, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(queued)], xid)
+
+
+def _written(tried: Sequence[Carried]) -> Steps[Carried | None]:
+    by_xid = {carried.xid: carried for carried in tried if carried.xid is not None}
+    if not by_xid:
+        return None
+    committed: Rows = yield COMMITTED, (sorted(by_xid),)
+    return by_xid[committed[0][0]] if committed else None
 
 
 def _runs(orders: Sequence[Order]) -> Iterator[list[Order]]:
