@@ -240,7 +240,7 @@ async def _apply(link: Link, transitions: Sequence[Transition], *, plain: bool) 
     own = gathering(transitions)
     if plain and not own:
         [(done, *_, cancelled, gone_on)] = await link.fetch(statement, *values)
-        freed = list(gone_on or ())
+        freed: list[str] = gone_on or []
     else:
         done, cancelled, freed = await link.transaction(lambda ask: end_and_unblock(link, ask, statement, values, own))
     if done == asked == len(transitions):

@@ -83,7 +83,8 @@ async def promote(link: Link, n: int, rounds: Rounds) -> tuple[Promoted, list[No
         room = await rates.next_room(link.fetch)
     if any(map(look.is_past, (look.due, look.late, look.over))):
         look = await _look(link)
-    soonest = min([*look.waits, *([] if room is None else [room])], default=None)
+    waits = look.waits if room is None else [*look.waits, room]
+    soonest = min(waits, default=None)
     promoted = Promoted(len(queues), len(unblocked) + len(expired.freed), soonest, Counter(queues), expired.ids)
     return promoted, [*claimable(queues + unblocked), *expired.notices]
 
