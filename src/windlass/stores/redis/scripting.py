@@ -34,8 +34,8 @@ _PARTS = {
     "promote": ("keeping",),
     "remember": ("keeping",),
     "acquire": ("tokens", "locking"),
-    "apply": ("keeping", "settling"),
-    "rescue": ("keeping", "settling"),
+    "apply": ("settling",),
+    "rescue": ("settling",),
 }
 """what scripts share beside records.lua and common.lua"""
 SHARED = frozenset({"records", "common"}.union(*_PARTS.values()))

@@ -15,23 +15,19 @@ local MOST_BLOCKED = 500
 local VOID, KEPT = 'void', 3600000
 local until_ = digits[now + lease]
 
-local function beside(id, job)
-  local payload = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
-  if not keeps_some(job) then
-    return payload
-  end
-  local kept = redis.call('HGETALL', P .. 'k:' .. id)
-  kept[#kept + 1] = payload
-  return kept
-end
-
 local function answer(ids, more)
   local told = {more}
   for _, id in ipairs(ids) do
     local job, at = job_of(id), #told
     told[at + 1] = id
     told[at + 2] = job[TEXT] or joined(job)
-    told[at + 3] = beside(id, job)
+    local payload = job[APART] == '1' and redis.call('GET', P .. 'x:' .. id) or ''
+    if keeps_some(job) then
+      local kept = redis.call('HGETALL', P .. 'k:' .. id)
+      kept[#kept + 1] = payload
+      payload = kept
+    end
+    told[at + 3] = payload
   end
   return told
 end

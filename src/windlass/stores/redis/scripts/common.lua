@@ -138,20 +138,27 @@ local function turns_of(job)
   return P .. 'fair:' .. job[QUEUE] .. SEP .. job[PRIORITY]
 end
 
--- Queued jobs with a fair key stand there by their time as well.
-local function stand_in_turn(ids, known, here)
+-- Queued jobs with a fair key stand there by their time as well; and waiting ones that no worker has taken yet stand where it
+-- is seen when they expire. `known` has the fields that these share.
+local function stand_by_time(ids, known, here)
+  local takes_turns, is_new = known[STATUS] == 'q', known[TOKEN] == '0'
   for at = 1, #ids do
     local job = jobs[ids[at]]
     if job[MORE] ~= '' then
-      local _, fair = more_of(job)
-      if fair ~= '' then
+      local _, fair, _, expiry = more_of(job)
+      local stands = {}
+      if takes_turns and fair ~= '' then
         local turns = turns_of(known)
-        for _, key in ipairs({turns, turns .. SEP .. fair}) do
-          if here then
-            add_all(key, job[RUN_AT], {ids[at]})
-          else
-            remove_all(key, {ids[at]})
-          end
+        stands[turns], stands[turns .. SEP .. fair] = job[RUN_AT], job[RUN_AT]
+      end
+      if is_new and expiry ~= '' then
+        stands[P .. 'expiring'] = expiry
+      end
+      for key, score in pairs(stands) do
+        if here then
+          add_all(key, score, {ids[at]})
+        else
+          remove_all(key, {ids[at]})
         end
       end
     end
@@ -226,25 +233,6 @@ local function keep_turns(ids, known)
   end
 end
 
--- A job that no worker has taken yet may expire; `job` has the fields that all of these share.
-local EXPIRING = P .. 'expiring'
-
-local function await_expiry(ids, job, here)
-  if job[TOKEN] ~= '0' then
-    return
-  end
-  for at = 1, #ids do
-    local expiry = expiry_of(jobs[ids[at]])
-    if expiry ~= '' then
-      if here then
-        add_all(EXPIRING, expiry, {ids[at]})
-      else
-        remove_all(EXPIRING, {ids[at]})
-      end
-    end
-  end
-end
-
 -- Leases that end then. `leased` names the lists that have some, by an instant before which none of a list ends.
 local function lease_all(known, ids, until_)
   add_all(known.leases, until_, ids)
@@ -260,14 +248,13 @@ local function leave_all(ids, job, to)
     remove_all(known.view, ids)
   end
   if WAITS[status] then
-    await_expiry(ids, job, false)
+    stand_by_time(ids, job, false)
   end
   if status == 'q' then
     local line = line_of(job)
     if not fronts[line] then
       remove_all(line, ids)
     end
-    stand_in_turn(ids, job, false)
     if job[BLOCKED_BY] ~= '' then
       tally(P .. 'called', job[BLOCKED_BY], -#ids)
     end
@@ -307,14 +294,13 @@ local function enter_all(ids, job, from)
     add_all(known.view, '0', ids)
   end
   if WAITS[status] then
-    await_expiry(ids, job, true)
+    stand_by_time(ids, job, true)
   end
   if status == 'q' then
     add_each(line_of(job), RUN_AT, ids)
     if from ~= 'q' then
       told_queued(job[QUEUE], #ids)
     end
-    stand_in_turn(ids, job, true)
     stand_beside_turns(ids, job)
     if from then
       keep_turns(ids, job)

@@ -64,7 +64,7 @@ for _, group in ipairs(groups) do
     for place = 2, m, 2 do
       expiring[place - 1], expiring[place] = group.expiry, ids[place]
     end
-    listed[#listed + 1] = {EXPIRING, expiring}
+    listed[#listed + 1] = {P .. 'expiring', expiring}
     news.due = true
   end
   lists.n = lists.n + m / 2

@@ -49,11 +49,14 @@ local EXPIRED = 'expired'
 
 -- What keeps a job from running now, counting what this very claim has let through.
 local function gate(job)
-  local expiry = job[TOKEN] == '0' and expiry_of(job) or ''
-  if expiry ~= '' and tonumber(expiry) <= now then
+  local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
+  local rate, _, _, expiry = '', '', '', ''
+  if job[MORE] ~= '' then
+    rate, _, _, expiry = more_of(job)
+  end
+  if expiry ~= '' and job[TOKEN] == '0' and tonumber(expiry) <= now then
     return EXPIRED
   end
-  local limit, running = job[LIMIT_KEY], job[KEY_RUNNING]
   if running == job[KEY] then
     running = ''
   end
@@ -68,7 +71,6 @@ local function gate(job)
       return BY.unique .. running
     end
   end
-  local rate = job[MORE] ~= '' and more_of(job) or ''
   if rate ~= '' and not rates_let_through(rate, job) then
     return BY.rate .. rate
   end

@@ -2,49 +2,42 @@
 -- were moved, how many went on, the time until the next is due, or -1, the ids of those that had expired, and for each queue
 -- its name and how many were promoted there.
 local SWEPT, RATES, LINES = 50, 100, 100
+local EXPIRING = P .. 'expiring'
 local n = tonumber(ARGV[1])
 local ids = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, n)
 load(ids)
 local queues, freed = {}, 0
 
-local function promote(id, job)
-  local status = job[STATUS]
-  leave(id, job, 'q')
-  job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
-  enter(id, job, 'q', status)
-  tell(id, job, 'p', '', '')
-  queues[job[QUEUE]] = (queues[job[QUEUE]] or 0) + 1
-end
-
--- What it is blocked by is also the name that its signal is kept under.
-local function time_out(id, job)
-  local by = job[BLOCKED_BY]
-  leave(id, job, 'q')
-  job[QUEUED_AT], job[BLOCKED_BY] = NOW, ''
-  go_on_when_full()
-  keep_value(id, job, by, 'null')
-  enter(id, job, 'q', 'b')
-  tell(id, job, 'u', '', noted('the signal ' .. key_of(BY.signal, by) .. ' did not come in time'))
-  freed = freed + 1
-end
-
--- A worker that does not know of signals may have moved a job that waited for one, and have left it in this list.
 for _, id in ipairs(ids) do
   local job = jobs[id]
-  if job and (job[STATUS] == 's' or job[STATUS] == 'r') then
-    promote(id, job)
-  elseif job and job[STATUS] == 'b' and is_by(BY.signal, job[BLOCKED_BY]) then
-    time_out(id, job)
+  local status, by = job and job[STATUS], job and job[BLOCKED_BY]
+  local timed_out = status == 'b' and is_by(BY.signal, by)
+  if timed_out or status == 's' or status == 'r' then
+    leave(id, job, 'q')
+    job[QUEUED_AT], job[UPDATED_AT] = NOW, NOW
+    if timed_out then
+      job[BLOCKED_BY] = ''
+    end
+    enter(id, job, 'q', status)
   else
+    -- A worker that does not know of signals may have moved a job that waited for one, and have left it in this list.
     drop(DUE, id)
+  end
+  if timed_out then
+    go_on_when_full()
+    keep_value(id, job, by, 'null') -- what it was blocked by is also the name that its signal is kept under
+    tell(id, job, 'u', '', noted('the signal ' .. key_of(BY.signal, by) .. ' did not come in time'))
+    freed = freed + 1
+  elseif status == 's' or status == 'r' then
+    tell(id, job, 'p', '', '')
+    queues[job[QUEUE]] = (queues[job[QUEUE]] or 0) + 1
   end
 end
 flush()
 
 local expired = {}
-
--- One that has moved on was moved by a worker that does not know of this list.
-local function expire(over)
+local over = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, tonumber(ARGV[2]))
+if #over > 0 then
   local waited = {}
   load(over)
   for _, id in ipairs(over) do
@@ -54,7 +47,7 @@ local function expire(over)
       waited_for(id, job, waited, 'job ' .. id .. ', which it awaited, was cancelled')
       expired[#expired + 1] = id
     else
-      drop(EXPIRING, id)
+      drop(EXPIRING, id) -- one that has moved on was moved by a worker that does not know of this list
     end
   end
   flush()
@@ -66,11 +59,6 @@ local function expire(over)
   end
   flush()
   freed = freed + unblock_behind(waited)
-end
-
-local over = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, tonumber(ARGV[2]))
-if #over > 0 then
-  expire(over)
 end
 
 -- `rooms` has the lines of rates by the instant at which there may be room for the first.

@@ -107,7 +107,7 @@ end
 
 -- Most jobs have none of what MORE and CONTROL hold: both are empty then, and are taken apart only where not.
 local function more_of(job)
-  return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)')
+  return string.match(job[MORE], '^([^\30]*)\30([^\30]*)\30([^\30]*)\30?([^\30]*)')
 end
 
 local function next_of(job)
@@ -121,7 +121,7 @@ local function control_of(job)
 end
 
 local function expiry_of(job)
-  return job[MORE] ~= '' and string.match(job[MORE], '^[^\30]*\30[^\30]*\30[^\30]*\30([^\30]*)') or ''
+  return job[MORE] ~= '' and select(4, more_of(job)) or ''
 end
 
 -- Whether there is something under k: and its id.

@@ -14,7 +14,8 @@ local function read_transitions()
     load(ids)
     found[#found + 1] = {
       token = common[1], to = common[2], what = common[3], delay = common[4], give_back = tonumber(common[5]),
-      crashed = tonumber(common[6]), error = common[7], rest = common[8], blocked_by = common[9], goes_on = common[10], ids = ids,
+      crashed = tonumber(common[6]), error = common[7], rest = common[8], blocked_by = common[9], goes_on = common[10],
+      gathers = string.find(common[9], BY.flow, 1, true) == 1, ids = ids,
       results = results, turned = {},
     }
   end
@@ -76,7 +77,7 @@ local function ended(alike, forced)
     else
       job[WORKER] = ''
       job[BLOCKED_BY] = to == 'b' and alike.blocked_by or ''
-      if to == 'b' and is_by(BY.flow, alike.blocked_by) then
+      if to == 'b' and alike.gathers then
         job[CONTROL] = with_part(job[CONTROL], AWAITS, 'end')
       end
       if alike.error ~= '' then job[ERROR] = alike.error end
@@ -89,34 +90,17 @@ local function was_cancelled(id)
   return 'job ' .. id .. ', which it awaited, was cancelled'
 end
 
--- A job does not wait for a signal that is there: what becomes of it instead, as core.transition.go_on says.
-local gone_on = {}
-
-local function going_on(alike, id, job)
-  if alike.goes_on == '' or not has_kept(id, job, alike.blocked_by) then
-    return alike
-  end
-  if not gone_on[alike] then
-    gone_on[alike] = {
-      token = alike.token, to = 'q', what = alike.what, delay = '', give_back = alike.give_back, crashed = alike.crashed,
-      error = alike.error, rest = alike.goes_on, blocked_by = '', turned = {},
-    }
-  end
-  return gone_on[alike]
-end
-
 local waited = {}
 
 -- The job is processing under the transition's token.
 local function settle(alike, id, job, result, forced)
-  alike = going_on(alike, id, job)
   alike.change = alike.change or ended(alike, forced)
   local to = turn(id, job, alike.turned, alike.change)
   job[UPDATED_AT] = NOW
   if forced and alike.crashed == 1 then
     add_all(P .. 'charged', alike.token, {id})
   end
-  if to == 'b' and is_by(BY.flow, alike.blocked_by) then
+  if to == 'b' and alike.gathers then
     waited[alike.blocked_by] = false -- its children may all have ended by now
   end
   waited_for(id, job, waited, (to == 'f' and 'job ' .. id .. ' failed') or (to == 'c' and was_cancelled(id)))
@@ -142,9 +126,6 @@ end
 -- Writes what `settle` has gathered of all transitions, and lets those go on that waited for these ends.
 local function finish_settling(transitions)
   local herds = {}
-  for _, other in pairs(gone_on) do
-    transitions[#transitions + 1] = other
-  end
   for _, alike in ipairs(transitions) do
     move_all(alike.turned)
     for _, herd in pairs(alike.turned) do
