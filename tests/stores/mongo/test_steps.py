@@ -22,7 +22,7 @@ from windlass.core.outcome import Gathering, Waiting
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Answer, Keep, Lease, Operated, Order, Verdict
 from windlass.stores.mongo import operating
-from windlass.stores.mongo.expiring import expire
+from windlass.stores.mongo.expiring import cancel
 from windlass.stores.mongo.store import MongoStore
 
 T = TypeVar("T")
@@ -160,7 +160,7 @@ async def test_what_a_worker_has_had_meanwhile_does_not_expire(store: MongoStore
     assert before is not None
     await settle(store, job, RELEASED)
     read_before = {**before, "status": "queued", "moves": before["moves"] - 1}
-    assert (await expire(store.link, [read_before], await store.now())).ids == ()
+    assert (await cancel(store.link, [read_before], await store.now())).ids == ()
     assert await status(store, job.id) is Status.QUEUED
 
 

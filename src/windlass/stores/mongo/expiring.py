@@ -26,26 +26,25 @@ class Expired(NamedTuple):
     freed: int
 
 
-def over(now: datetime, n: int) -> list[Doc]:
-    """A look by the index: jobs whose time to begin is over, the longest over first."""
-    return [
-        {"$match": {**NEVER_TAKEN, "expires_at": {"$lte": now}}},
-        {"$sort": {"expires_at": 1}},
-        {"$limit": n},
-        {"$project": {**FIELDS, "expires_at": 1}},
-    ]
+NONE_EXPIRED = Expired((), 0)
+FIRST_EXPIRY: list[Doc] = [
+    {"$match": {**NEVER_TAKEN, "expires_at": {"$exists": True}}},
+    {"$sort": {"expires_at": 1}},
+    {"$limit": 1},
+    {"$project": {"_id": 0, "expiry": "$expires_at"}},
+]
+"""a look by the index: when the time to begin is over first"""
 
 
-def next_over(now: datetime) -> list[Doc]:
-    """The same for when the time of the first of all others is over."""
-    later: Doc = {"$match": {**NEVER_TAKEN, "expires_at": {"$gt": now}}}
-    return [later, {"$sort": {"expires_at": 1}}, {"$limit": 1}, {"$project": {"run_at": "$expires_at"}}]
+async def expire(link: Link, n: int, now: datetime) -> Expired:
+    """Cancel at most `n` jobs whose time to begin is over."""
+    over = link.jobs.find({**NEVER_TAKEN, "expires_at": {"$lte": now}}, FIELDS).sort("expires_at", 1)
+    docs = await over.limit(n).hint("expiry").to_list()
+    return await cancel(link, docs, now) if docs else NONE_EXPIRED
 
 
-async def expire(link: Link, docs: Sequence[Doc], now: datetime) -> Expired:
+async def cancel(link: Link, docs: Sequence[Doc], now: datetime) -> Expired:
     """Cancel these, except those that have moved since they were read: a worker may have taken them."""
-    if not docs:
-        return Expired((), 0)
     mark = ObjectId()
     moves = [decide(_order(doc["_id"]), doc, latest(now, [doc]), (), mark) for doc in docs]
     written = await write(link, moves, mark)

@@ -25,6 +25,7 @@ from windlass.stores.mongo.notices import CHANGED, claimable
 from windlass.stores.mongo.records import change, kept_at, latest, line
 from windlass.stores.mongo.schema import WAITS_FOR_SIGNAL
 from windlass.stores.mongo.settling import MOMENT, in_a_moment, verdicts_on
+from windlass.stores.mongo.turns import without_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -94,26 +95,23 @@ async def _write_each(link: Link, writes: Writes) -> list[Lease]:
 # Waiting for a signal.
 
 
-def waits_over(now: datetime, n: int) -> list[Doc]:
-    """A look by the index: jobs whose signal has not come in time, the longest over first."""
-    return [
-        {"$match": {**WAITS_FOR_SIGNAL, "run_at": {"$lte": now}}},
-        {"$sort": {"run_at": 1}},
-        {"$limit": n},
-        {"$project": {"moves": 1, "updated_at": 1, "queue": 1, "fair_key": 1, "blocked_by": 1}},
-    ]
+FIRST_WAIT: list[Doc] = [
+    {"$match": WAITS_FOR_SIGNAL},
+    {"$sort": {"run_at": 1}},
+    {"$limit": 1},
+    {"$project": {"_id": 0, "signal": "$run_at"}},
+]
+"""a look by the index: when the time to wait for a signal is up first"""
+_WAITS = dict.fromkeys(("moves", "updated_at", "queue", "fair_key", "blocked_by"), 1)
 
 
-def next_wait(now: datetime) -> list[Doc]:
-    """The same for when the time of the first of all others is up."""
-    later: Doc = {"$match": {**WAITS_FOR_SIGNAL, "run_at": {"$gt": now}}}
-    return [later, {"$sort": {"run_at": 1}}, {"$limit": 1}, {"$project": {"run_at": 1}}]
-
-
-async def time_out(link: Link, docs: Sequence[Doc], plain: Collection[str], now: datetime) -> int:
-    """Let these go on without their signal, and return how many did; `plain` are told from those that take turns."""
+async def time_out(link: Link, n: int, now: datetime) -> int:
+    """Let go on at most `n` jobs whose signal has not come in time, and return how many did."""
+    over = link.jobs.find({**WAITS_FOR_SIGNAL, "run_at": {"$lte": now}}, _WAITS).sort("run_at", 1)
+    docs = await over.limit(n).hint("signals").to_list()
     if not docs:
-        return 0
+        return 0  # others were first
+    plain = await without_part(link, docs)
     alike: dict[tuple[str, int, bool], list[Doc]] = defaultdict(list)
     for doc in docs:
         alike[doc["blocked_by"], doc["moves"], doc["_id"] in plain].append(doc)

@@ -231,7 +231,8 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
         note(standing, await write(link, pairs))
     if ended:
         # Who gathers may have no child left to wait for: they ended before it, and found nobody who waits.
-        gathers = {by for one in transitions if is_gathering(one) for by in lines(flow=one.id)}
+        suspended = [one for one in transitions if one.blocked_by is not None]
+        gathers = {by for one in suspended if is_gathering(one) for by in lines(flow=one.id)}
         await unblock(link, lines_of(ended) | gathers)
         await has_freed(link, ended)
     return [verdicts[n] for n in range(len(transitions))]
@@ -261,7 +262,10 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> Wri
 
     Counts them in their minute. Where a lease was lost the token moves on, and only if it is still over.
     """
-    told = [(_as_it_stands(one, doc), doc) for one, doc in pairs]
+    told = [
+        (one if one.blocked_by is None and "cancel_requested_at" not in doc else _as_it_stands(one, doc), doc)
+        for one, doc in pairs
+    ]
     clock = await link.now()
     now = latest(clock, [doc for _, doc in told])
     parts = await in_parts(told, lambda some: _write_part(link, some, now, clock if lost else None))
@@ -285,8 +289,8 @@ async def _write_part(
     link: Link, told: Sequence[Pair], now: datetime, over: datetime | None
 ) -> tuple[Sequence[Pair], set[str]]:
     """Those that were written, and the ids of those that a transaction holds."""
-    timed = any(one.to is Status.BLOCKED and one.delay is not None for one, _ in told)
-    notices = news_of(((one.to.value, doc["queue"]) for one, doc in told), due=timed)
+    waits = [one for one, _ in told if one.blocked_by is not None and one.delay is not None]
+    notices = news_of(((one.to.value, doc["queue"]) for one, doc in told), due=bool(waits))
     mark, wake = ObjectId(), link.news(notices)
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
     # The last one wakes who listens, for all of them.

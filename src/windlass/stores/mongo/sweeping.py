@@ -15,10 +15,10 @@ from windlass.core.outcome import Lost
 from windlass.core.status import FINISHED, LIVE, Status
 from windlass.core.transition import decide, honour_cancel
 from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
-from windlass.stores.mongo import expiring, rates
+from windlass.stores.mongo import rates
 from windlass.stores.mongo.connection import BY_ID
-from windlass.stores.mongo.expiring import expire
-from windlass.stores.mongo.keeping import next_wait, time_out, waits_over
+from windlass.stores.mongo.expiring import FIRST_EXPIRY, NONE_EXPIRED, expire
+from windlass.stores.mongo.keeping import FIRST_WAIT, time_out
 from windlass.stores.mongo.notices import claimable
 from windlass.stores.mongo.records import NO_HISTORY, STATUSES, change, job_of, latest, line, whole
 from windlass.stores.mongo.settling import write
@@ -26,8 +26,6 @@ from windlass.stores.mongo.turns import without_part
 from windlass.stores.mongo.unblocking import free_left_over, has_freed, lines_of, unblock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from windlass.stores.mongo.connection import Doc, Link
 
 _TIMED = ["scheduled", "retrying"]
@@ -39,24 +37,23 @@ async def promote(link: Link, n: int) -> Promoted:
     """Queue what is due. One look tells of that, of the next that will be, and of what jobs are blocked by."""
     now = await link.now()
     rows = await (await link.jobs.aggregate(_due(link, now, n), batchSize=10_000)).to_list()
-    over = [row for row in rows if "expires_at" in row]
-    waits = [row for row in rows if "blocked_by" in row and "expires_at" not in row]
-    due = [row for row in rows if "moves" in row and "blocked_by" not in row and "expires_at" not in row]
-    plain = await without_part(link, [*due, *waits])
-    queues = await _queue_due(link, due, plain, now)
-    freed = await time_out(link, waits, plain, now)
-    expired = await expire(link, over, now)
+    due = [row for row in rows if "moves" in row]
+    queues = await _queue_due(link, due, now)
+    timed_out = await time_out(link, n, now) if _is_due(rows, "signal", now) else 0
+    expired = await expire(link, n, now) if _is_due(rows, "expiry", now) else NONE_EXPIRED
     lines = [row["_id"] for row in rows if row.keys() == {"_id"}]
     _remember(link, lines)
     keys = [row["rate"] for row in rows if "rate" in row]
     await rates.opened(link, keys, now)
     lines += [BlockedBy(Kind.RATE, key).text for key in keys]
-    freed += await unblock(link, lines)
+    unblocked = await unblock(link, lines)
     went_on, more = await free_left_over(link)
-    freed += expired.freed + went_on
-    if max(len(due), len(waits), len(over)) >= n or more or len(keys) >= _MOST_DUE:
+    freed = timed_out + expired.freed + unblocked + went_on
+    # What comes behind waits and expiries that were over has not been looked at.
+    if len(due) >= n or timed_out or expired.ids or more or len(keys) >= _MOST_DUE:
         return Promoted(queues.total(), freed, timedelta(0), queues, expired.ids)
-    following = [row["run_at"] for row in rows if "run_at" in row]
+    instants = [row[when] for row in rows for when in ("run_at", "signal", "expiry") if when in row]
+    following = [at for at in instants if at > now]
     following += [now + _NEXT_LINES] if Kind.RATE in link.swept else []
     following += await rates.next_look(link) if any(Kind.RATE.blocks(by) for by in lines) else []
     next_due = max(timedelta(0), min(following) - now) if following else None
@@ -66,7 +63,7 @@ async def promote(link: Link, n: int) -> Promoted:
 def _due(link: Link, now: datetime, n: int) -> list[Doc]:
     first = [{"$sort": {"run_at": 1}}, {"$limit": 1}, {"$project": {"run_at": 1}}]
     later = [{"$match": {"status": {"$in": _TIMED}, "run_at": {"$gt": now}}}, *first]
-    looks = [later, waits_over(now, n), next_wait(now), expiring.over(now, n), expiring.next_over(now)]
+    looks = [later, FIRST_WAIT, FIRST_EXPIRY]
     looks += [_lines(link, kind) for kind in _due_lines(link)]
     return [
         {"$match": {"status": {"$in": _TIMED}, "run_at": {"$lte": now}}},
@@ -78,7 +75,12 @@ def _due(link: Link, now: datetime, n: int) -> list[Doc]:
     ]
 
 
-async def _queue_due(link: Link, due: list[Doc], plain: Collection[str], now: datetime) -> Counter[str]:
+def _is_due(rows: list[Doc], when: str, now: datetime) -> bool:
+    return any(when in row and row[when] <= now for row in rows)
+
+
+async def _queue_due(link: Link, due: list[Doc], now: datetime) -> Counter[str]:
+    plain = await without_part(link, due)
     alike: dict[tuple[int, bool], list[Doc]] = defaultdict(list)
     for doc in due:
         alike[doc["moves"], doc["_id"] in plain].append(doc)
