@@ -13,7 +13,8 @@ from bson import ObjectId
 from pymongo import AsyncMongoClient
 
 from tests.contract.places import MongoPlace
-from tests.contract.steps import HOUR, RELEASED, get, passed, put, settle, start, status, take, told
+from tests.contract.steps import HOUR, NEVER_AGAIN, RELEASED, get, passed, put, settle, start, status, take, told
+from tests.contract.steps import cancel as cancel_job
 from tests.support.drafts import INSTANT, draft, want
 from windlass.core.history import Happened
 from windlass.core.job import Job
@@ -162,6 +163,30 @@ async def test_what_a_worker_has_had_meanwhile_does_not_expire(store: MongoStore
     read_before = {**before, "status": "queued", "moves": before["moves"] - 1}
     assert (await cancel(store.link, [read_before], await store.now())).ids == ()
     assert await status(store, job.id) is Status.QUEUED
+
+
+async def test_what_a_worker_of_an_earlier_version_took_is_not_looked_at_for_ever(store: MongoStore) -> None:
+    job = await start(store, draft(expires=INSTANT * 200))
+    jobs = store.link.jobs
+    await jobs.update_one({"_id": job.id}, {"$set": {"begin_by": job.expires_at}})
+    await passed(store, job.expires_at)
+    assert (await store.jobs.promote(10)).expired == ()
+    assert await status(store, job.id) is Status.PROCESSING
+    assert await jobs.find_one({"begin_by": {"$exists": True}}) is None
+
+
+async def test_no_job_that_has_left_or_begun_is_looked_at_as_one_that_may_expire(store: MongoStore) -> None:
+    last = draft(awaits="success", expires=HOUR)
+    first = draft("child", next_id=last.id, expires=HOUR)
+    [taken, cancelled] = await put(store, draft(expires=HOUR), draft("other", expires=HOUR))
+    await put(store, last, first)
+    await take(store)
+    await cancel_job(store, cancelled)
+    await settle(store, await take(store, want(types={"child"})), NEVER_AGAIN)
+    assert await status(store, last.id) is Status.CANCELLED
+    assert (await get(store, taken)).expires_at is not None
+    assert await store.link.jobs.count_documents({"begin_by": {"$exists": True}}) == 0
+    assert (await store.jobs.promote(10)).next_due is None
 
 
 async def test_a_claim_whose_clock_is_behind_leases_nothing_that_has_expired(store: MongoStore) -> None:

@@ -255,7 +255,7 @@ class _Claim:
             if others is not None and lines[name][0]["priority"] > others:
                 return True  # others that were not read come before
             doc = lines[name].popleft()
-            if "expires_at" in doc and _is_over(doc, now):
+            if "begin_by" in doc and doc["begin_by"] <= now:
                 self.expired.add(doc["_id"])
                 continue
             if not is_plain(doc):
@@ -323,7 +323,7 @@ class _Claim:
             # a limit has many slots that hardly ever happens.
             apart = len(alike) if takes_running(doc) or self._gate.counts(doc) else None
             plain = doc["moves"], doc["lease_token"], _gives_key_up(doc), "called" in doc
-            alike[*plain, "limit_key" in doc, "expires_at" in doc, apart].append(doc)
+            alike[*plain, "limit_key" in doc, "begin_by" in doc, apart].append(doc)
         groups = list(alike.values())
         now = latest(now, picked)
         self._void_after = now + timedelta(seconds=self._link.place.timeout)
@@ -381,6 +381,8 @@ class _Claim:
         }
         if "called" in first:
             values["called"] = None
+        if "begin_by" in first:
+            values["begin_by"] = None
         if takes_running(first) or _gives_key_up(first):
             values["unique_key"] = first.get("unique_running")
         if "limit_key" in first and len(docs) == 1:
@@ -388,7 +390,7 @@ class _Claim:
         found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
         # A server that stood still carries this out when it goes on, though whoever sent it has given up long ago.
         # What expires meanwhile is not leased either.
-        expiries = [doc["expires_at"] - _BEFORE for doc in docs if "expires_at" in doc and not doc["lease_token"]]
+        expiries = [doc["begin_by"] - _BEFORE for doc in docs] if "begin_by" in first else []
         found["$expr"] = {"$lte": ["$$NOW", min([self._void_after, *expiries])]}
         update = change(told, values, more={"attempts": 1}, of=docs)
         if len(docs) == 1 or "limit_key" not in first:
@@ -416,17 +418,12 @@ class _Claim:
                 leased["unique_key"] = doc["unique_running"]
             elif "unique_key" in doc:
                 del leased["unique_key"]
-            for name in ("called", "progress", "wait_ms"):
+            for name in ("called", "progress", "wait_ms", "begin_by"):
                 if name in doc:
                     del leased[name]
             leased["wait_ms"] = waited(leased)
             found.append((leased, job_of(leased)))
         return found
-
-
-def _is_over(doc: Doc, now: datetime) -> bool:
-    """Whether the time to begin is over for a job with such a time."""
-    return not doc["lease_token"] and bool(doc["expires_at"] <= now)
 
 
 def _met(error: Doc) -> Kind:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from bson import ObjectId
 
 from windlass.core.admission import EXPIRED
+from windlass.core.status import WAITING
 from windlass.stores.contract import Action, Order
 from windlass.stores.mongo.operating import FIELDS, decide, let_go_on, write
-from windlass.stores.mongo.records import latest
-from windlass.stores.mongo.schema import NEVER_TAKEN
+from windlass.stores.mongo.records import STATUSES, latest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,19 +28,27 @@ class Expired(NamedTuple):
 
 NONE_EXPIRED = Expired((), 0)
 FIRST_EXPIRY: list[Doc] = [
-    {"$match": {**NEVER_TAKEN, "expires_at": {"$exists": True}}},
-    {"$sort": {"expires_at": 1}},
+    {"$match": {"begin_by": {"$exists": True}}},
+    {"$sort": {"begin_by": 1}},
     {"$limit": 1},
-    {"$project": {"_id": 0, "expiry": "$expires_at"}},
+    {"$project": {"_id": 0, "expiry": "$begin_by"}},
 ]
 """a look by the index: when the time to begin is over first"""
 
 
 async def expire(link: Link, n: int, now: datetime) -> Expired:
     """Cancel at most `n` jobs whose time to begin is over."""
-    over = link.jobs.find({**NEVER_TAKEN, "expires_at": {"$lte": now}}, FIELDS).sort("expires_at", 1)
+    over = link.jobs.find({"begin_by": {"$lte": now}}, {**FIELDS, "lease_token": 1}).sort("begin_by", 1)
     docs = await over.limit(n).hint("expiry").to_list()
-    return await cancel(link, docs, now) if docs else NONE_EXPIRED
+    expired = [doc for doc in docs if not doc["lease_token"] and STATUSES[doc["status"]] in WAITING]
+    if len(expired) < len(docs):
+        await _forget(link, [doc["_id"] for doc in docs if doc not in expired])
+    return await cancel(link, expired, now) if expired else NONE_EXPIRED
+
+
+async def _forget(link: Link, ids: list[str]) -> None:
+    """Let these be looked at no more: a worker of an earlier version took or cancelled them, and left the field."""
+    await link.update_many({"_id": {"$in": ids}}, {"$unset": {"begin_by": ""}})
 
 
 async def cancel(link: Link, docs: Sequence[Doc], now: datetime) -> Expired:

@@ -110,7 +110,7 @@ async def _stop(link: Link, stops: list[tuple[Doc, str]]) -> None:
     if not stops:
         return
     at, wake = latest(await link.now(), [doc for doc, _ in stops]), link.news([CHANGED])
-    values = {"blocked_by": None, "unique_key": None, "finished_at": at}
+    values = {"blocked_by": None, "unique_key": None, "begin_by": None, "finished_at": at}
     writes = [
         UpdateMany(_found([doc]), change(line(at, Happened.CANCELLED, Status.CANCELLED, note=why), values, wake=wake))
         for doc, why in stops

@@ -51,6 +51,7 @@ _HOLDER = (
     "blocked_by",
     "queue",
     "fair_key",
+    "lease_token",
 )
 _GATE = duration(10_000)
 _KEYS = frozenset({"unique_key", "idempotent", "tick"})
@@ -340,6 +341,7 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) 
     told = line(max(now, holder["updated_at"]), Happened.REPLACED, to)
     expires_at = _expiry(draft.options, now)
     values: Doc = {"payload": draft.payload_json, "priority": draft.options.priority, "expires_at": expires_at}
+    values["begin_by"] = None if holder["lease_token"] else expires_at
     if wait is None:
         return Update(found, change(told, values), [CHANGED] if expires_at is None else [CHANGED, DUE])
     values |= {
@@ -409,8 +411,7 @@ def _from_options(options: Options, now: datetime) -> Doc:
         "lease_token": 0,
         "moves": 1,
         "history": [line(now, Happened.ENQUEUED, status, note=note)],
-        **present(
-            {"queued_at": None if status is Status.SCHEDULED else now, "expires_at": _expiry(options, now)},
-        ),
+        **present({"queued_at": None if status is Status.SCHEDULED else now}),
+        **({} if options.expires is None else dict.fromkeys(("expires_at", "begin_by"), _expiry(options, now))),
         **present(dict(zip(_ASKED, asked_of(options), strict=True))),
     }

@@ -246,7 +246,7 @@ def _queued(orders: Sequence[Order], docs: Mapping[str, Doc]) -> list[Doc]:
     return [*_retried(orders, docs), *[doc for doc in waits if Kind.SIGNAL.blocks(doc.get("blocked_by"))]]
 
 
-_OUT_OF_LINE = {"blocked_by": None, "called": None}
+_OUT_OF_LINE = {"blocked_by": None, "called": None, "begin_by": None}
 _AFRESH = dict.fromkeys(
     (
         "result",
@@ -260,6 +260,7 @@ _AFRESH = dict.fromkeys(
         "worker_id",
         "cancel_requested_at",
         "expires_at",
+        "begin_by",
     )
 )
 

@@ -7,8 +7,9 @@ waited and ran follows from its instants, and is written down only when those ar
 what a queued job was blocked by before `promote` called it from the line of its rate; those who still wait have
 `blocked_by`, and only they are in that index. `fair_key` is empty for a job that takes no part, in a queue where others
 do. `confirmed` is the token of the last lease that was extended, `charged` that of the lease whose loss was last
-counted as a crash, while it still is. `kept` has a field for each name, whose characters that paths give a meaning to
-are written as in URLs.
+counted as a crash, while it still is. `begin_by` is when a job expires, until a worker takes it: only those that may
+still expire are in that index, and what becomes of others does not touch it. `kept` has a field for each name, in which
+the characters that mean something in a path are written as in URLs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 STATUSES = {status.value: status for status in Status}
 KEPT = Columns({**NAMES, "id": "_id"})
-_INSTANTS = (*(name for name, kind in KEPT.kinds.items() if kind is Kind.INSTANT), "idempotent_until")
+_INSTANTS = (*(name for name, kind in KEPT.kinds.items() if kind is Kind.INSTANT), "idempotent_until", "begin_by")
 NO_HISTORY = {"history": 0}
 """A job can have a long one, and only one view shows it."""
 

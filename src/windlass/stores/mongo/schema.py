@@ -29,7 +29,6 @@ _ENDED = sorted(status.value for status in FINISHED)
 LATER = sorted(status.value for status in WAITING - {Status.QUEUED})
 SPOILED = [Status.CANCELLED.value, Status.FAILED.value]
 WAITS_FOR_SIGNAL: Doc = {"blocked_by": {"$gte": Kind.SIGNAL.prefix, "$lt": Kind.SIGNAL.end}}
-NEVER_TAKEN: Doc = {"lease_token": 0, "status": {"$in": ["blocked", "queued", "scheduled"]}}
 
 # Partial on what is waiting or running, so that their size is that of the work at hand and not of all that ever was.
 JOBS: dict[str, tuple[list[str], Doc]] = {
@@ -75,7 +74,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "cancels": (["worker_id"], {"partialFilterExpression": {"cancel_requested_at": {"$exists": True}}}),
     # Whose time to wait for a signal is up, and whose time to begin is over.
     "signals": (["run_at"], {"partialFilterExpression": WAITS_FOR_SIGNAL}),
-    "expiry": (["expires_at"], {"partialFilterExpression": {"expires_at": {"$exists": True}, **NEVER_TAKEN}}),
+    "expiry": (["begin_by"], {"partialFilterExpression": {"begin_by": {"$exists": True}}}),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
     # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),
