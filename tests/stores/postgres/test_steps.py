@@ -41,6 +41,17 @@ SELECT EXISTS (
 )
 """
 
+# Like the first, before which they stand.
+COPY = """
+INSERT INTO windlass_jobs (
+    id, type, queue, payload, status, priority, run_at, max_attempts, max_crashes, created_at, updated_at, queued_at,
+    expires_at, history
+)
+SELECT '01900000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'), type, queue, payload, status, priority, run_at,
+    max_attempts, max_crashes, created_at, updated_at, queued_at, expires_at, history
+FROM windlass_jobs, generate_series(1, $1::int) AS i
+"""
+
 
 @pytest.fixture
 async def db(place: PostgresPlace) -> AsyncIterator[Connection]:
@@ -230,6 +241,20 @@ async def test_a_job_that_a_worker_has_taken_just_in_time_is_not_cancelled(
     await db.execute("COMMIT")
     assert (await store.jobs.promote(10)).expired == ()
     assert await status(store, job_id) is Status.QUEUED
+
+
+@pytest.mark.parametrize("queues", [None, {"default": 10}], ids=["any", "named"])
+async def test_a_claim_passes_over_so_many_expired_jobs_and_the_next_goes_on_behind_them(
+    store: PostgresStore, db: Connection, queues: dict[str, int] | None
+) -> None:
+    await put(store, draft(expires=INSTANT))
+    await db.execute(COPY, 12_000)
+    [live] = await put(store, draft())
+    first = await store.jobs.claim(want(queues=queues))
+    assert (first, first.more) == ([], True), "one claim does not walk over all of them"
+    second = await store.jobs.claim(want(queues=queues))
+    assert ([job.id for job in second], second.more) == ([live], False)
+    assert len((await store.jobs.promote(100)).expired) == 100
 
 
 async def test_a_value_in_ones_own_transaction_counts_with_its_commit(

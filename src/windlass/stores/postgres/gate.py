@@ -197,7 +197,7 @@ class _Queue:
         self.ended = False
         """there is no more to read, or none may be taken"""
         self.has_passed = False
-        """some of its jobs stand in lines that others have"""
+        """some of its jobs stand in lines that others have, or have expired"""
         self._taken: dict[int, int] = defaultdict(int)
 
     @property
@@ -243,6 +243,8 @@ class _Gate:
         """lines that somebody else has, each with a lock that is missing"""
         self._untried: set[str] = set()
         """lines whose locks would have been too many: the walk ends before the first of these"""
+        self._expired = False
+        """it passed over jobs whose time to begin is over"""
         self.taken: list[Job] = []
         self.plain = 0
 
@@ -333,6 +335,7 @@ class _Gate:
             queue = self._queues[row.queue]
             queue.mark = row.place
             if row.expired:
+                self._expired = queue.has_passed = True
                 continue
             missing = {line: lock for line in row.lines() for lock in _locks(self._link, line)}
             missing = {line: lock for line, lock in missing.items() if not self._ours(line)}
@@ -424,7 +427,7 @@ class _Gate:
 
     def remember(self) -> None:
         """Tell the next walk how far this one came, if all it let through was leased."""
-        if self._passed and len(self.taken) == len(self._admitted):
+        if (self._passed or self._expired) and len(self.taken) == len(self._admitted):
             reached = {name: queue.reached for name, queue in self._queues.items() if queue.has_passed}
             places = {name: place for name, place in reached.items() if place is not None}
             self._walked.came(places, self._passed, _WALKED - self._left, through=not self._tired)

@@ -1,4 +1,7 @@
-"""Walked: how far claims came through jobs that stand in lines which others have, so as not to walk it each time."""
+"""Walked: how far claims came through jobs that cannot be taken, so as not to walk over them each time.
+
+They stand in lines which others have, or have expired and are not cancelled yet.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ _LONGEST = 1.0  # but never longer than so many seconds
 class Walked:
     """The way behind: where the next walk goes on, and which lines it leaves to others.
 
-    Before these places are only jobs in lines that others had, and what was queued there since. So a walk from the
-    beginning follows when this one has come to the end, after a pause that is short beside what it cost.
+    Before these places are only jobs in lines that others had, expired ones, and what was queued there since. So a walk
+    from the beginning follows when this one has come to the end, after a pause that is short beside what it cost.
     """
 
     def __init__(self) -> None:
