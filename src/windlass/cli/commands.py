@@ -21,6 +21,7 @@ COMMANDS = {
     "retry": "operating",
     "cancel": "operating",
     "delete": "operating",
+    "signal": "signalling",
     "dead": "dead_letters",
     "replay": "dead_letters",
     "discard": "dead_letters",

@@ -44,6 +44,7 @@ def job_facts(job: Job, *, contents: bool = False) -> dict[str, Any]:
         "tick": at(job.tick),
         "parent_id": job.parent_id,
         "replay_of": job.replay_of,
+        "origin": job.origin,
         "user": job.user_id,
         "entity": None if job.entity_name is None else {"name": job.entity_name, "id": job.entity_id},
         "correlation": job.correlation_id,
@@ -52,7 +53,7 @@ def job_facts(job: Job, *, contents: bool = False) -> dict[str, Any]:
         "error": None if job.error is None else {"type": job.error.type, "message": job.error.message},
     }
     if contents:
-        told |= {"payload": job.payload, "result": job.result, "metadata": job.metadata}
+        told |= {"payload": job.payload, "result": job.result, "metadata": job.metadata, "kept": job.kept}
         if job.error is not None:
             told["error"]["traceback"] = job.error.traceback
     return told

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from windlass.cli.output import STYLES
 from windlass.cli.words import clock, milliseconds, size, span
+from windlass.core.blocked import Kind
 from windlass.core.history import Happened
+from windlass.core.kept import read_kept
+from windlass.core.signals import FOR_EVER
 from windlass.core.status import Status
 from windlass.observability.plain import short
 
@@ -31,10 +34,11 @@ _RUN_ENDS = {
     Happened.LOST: " lost",
     Happened.CRASHED: " crashed",
     Happened.CANCELLED: " cancelled",
+    Happened.SUSPENDED: " suspended",
 }
 _WAIT_STARTS = frozenset(
     {Happened.ENQUEUED, Happened.RETRYING, Happened.RELEASED, Happened.LOST, Happened.RETRIED, Happened.SNOOZED}
-    | {Happened.CRASHED}
+    | {Happened.CRASHED, Happened.SUSPENDED}
 )
 _LONGEST = 300
 
@@ -100,10 +104,11 @@ def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
     for name, value in (
         ("unique", job.unique_key),
         ("limit", None if job.limit_key is None else f"{job.limit_key} (at most {job.limit})"),
-        ("blocked", job.blocked_by),
+        ("blocked", _blocked(job)),
         ("schedule", None if job.schedule is None else f"{job.schedule} at {clock(job.tick)}"),
         ("parent", job.parent_id),
         ("replay of", job.replay_of),
+        ("origin", None if job.origin == job.replay_of else job.origin),
         ("belongs to", job.correlation_id),
         ("tags", ", ".join(job.tags) or None),
         ("metadata", job.metadata_json),
@@ -113,6 +118,15 @@ def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
     ):
         if value is not None:
             yield name, value
+    for name, text in read_kept(job.kept_json).items():
+        yield "keeps", f"{name}  {f'{text}  ' if whole else ''}{size(text)}"
+
+
+def _blocked(job: Job) -> str | None:
+    if not Kind.SIGNAL.blocks(job.blocked_by):
+        return job.blocked_by
+    for_ever = job.run_at - job.updated_at > FOR_EVER
+    return job.blocked_by if for_ever else f"{job.blocked_by} until {clock(job.run_at)} UTC"
 
 
 def _expires(job: Job) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from windlass.client.workers import live_workers
 from windlass.core.admission import EXPIRED
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.errors import StoreError
+from windlass.core.signals import FOR_EVER
 from windlass.core.status import Status
 from windlass.core.steps import gathered_as
 from windlass.core.values import line
@@ -30,7 +30,6 @@ MOST_LOOKED_AT = 5_000
 _PAGE = 500
 _NAMED = 3
 _LONGEST_TOLD = 200
-_FOR_EVER = timedelta(days=36_000)
 
 
 class Why(StrEnum):
@@ -320,8 +319,7 @@ class _Look:
         job, ends = self._job, self._job.run_at
         if ends <= self._now:
             return self._free(f"The signal {name} did not come by {clock(ends)} UTC")
-        # Who waits for ever waits a century: to say when that ends would help nobody.
-        last = "" if ends - self._now > _FOR_EVER else f" until {clock(ends)} UTC"
+        last = "" if ends - self._now > FOR_EVER else f" until {clock(ends)} UTC"
         text = f'It waits for the signal {name}{last}; "windlass signal {job.id} {name}" sends it{await self._pause()}.'
         return self._because(Why.SIGNAL, text, until=ends if last else None)
 

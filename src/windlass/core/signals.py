@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from windlass.core.outcome import Outcome
 
 LONGEST = timedelta(days=36_500)
+FOR_EVER = timedelta(days=36_000)
+"""who waits longer was given no end: to say when that is would help nobody"""
 
 
 class Signal(Exception):
