@@ -106,6 +106,8 @@ def test_the_keys_of_a_job_stay(shop: Shop) -> None:
                 "tick",
                 "parent_id",
                 "replay_of",
+                "origin",
+                "expires_at",
             ]
         ),
         *(["user", "entity", "correlation", "tags", "progress", "error"]),

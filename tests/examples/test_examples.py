@@ -83,6 +83,17 @@ PRINTS = {
         "failed: ran longer than its timeout of 0:00:00.500000",
     ],
     "bulk": ["2500 handles, 2500 waiting", "2500 done; the last gave 6245001"],
+    "approval": [
+        "no worker runs, and signal: It waits for the signal approved",
+        "payment-7, approved by eve, lamp packed, desk packed",
+        "payment-8, declined by eve",
+        "charged once each: [7, 8]",
+    ],
+    "killed_import": [
+        *(f"killed worker {number} in the middle of it" for number in (1, 2, 3)),
+        "60 rows",
+        "each row once: True",
+    ],
     "by_name": [
         "2 x invoice 42",
         "jobs about order 42: invoice.print",
@@ -94,6 +105,7 @@ PRINTS = {
 
 FAIL_ON_PURPOSE = {
     "dead_letters": {"failed"},
+    "killed_import": {"lost"},
     "process_job": {"failed"},
     "retries": {"failed", "retrying"},
 }

@@ -25,6 +25,7 @@ from windlass.core.transition import Transition
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import (
     Action,
+    Answer,
     Claimed,
     Created,
     Duplicate,
@@ -33,9 +34,11 @@ from windlass.stores.contract import (
     Fired,
     Firing,
     Inserted,
+    Keep,
     Lease,
     Notice,
     Notices,
+    Operated,
     Order,
     Rescued,
     Store,
@@ -333,6 +336,38 @@ class KeepsWhatItClaimed(Jobs):
         return found
 
 
+class ForgetsWhatIsKept(Jobs):
+    """Says that values are kept, and keeps them in memory at best: nothing is written."""
+
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        return [Verdict.APPLIED for _ in keeps]
+
+
+class KeepsById(Jobs):
+    """Keeps values for whoever asks, under whatever lease is current: no fencing."""
+
+    async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
+        jobs = await self.store.views.get([one.lease.id for one in keeps])
+        tokens = {job.id: job.lease_token for job in jobs if job is not None}
+        current = [replace(one, lease=Lease(one.lease.id, tokens.get(one.lease.id, 0))) for one in keeps]
+        return await self.real.keep(current)
+
+
+class LosesEarlySignals(Jobs):
+    """Takes a signal that nobody waits for yet, says that it is kept, and forgets it."""
+
+    async def operate(self, orders: Sequence[Order], tx: object | None = None) -> list[Answer]:
+        answers: list[Answer] = []
+        for order in orders:
+            [job] = await self.store.views.get([order.id])
+            waits = job is not None and order.signal is not None and job.blocked_by == f"signal:{order.signal.name}"
+            if order.signal is not None and job is not None and not waits and not job.status.finished:
+                answers.append(Answer(Operated.KEPT, job.status))
+            else:
+                answers += await self.real.operate([order], tx)
+        return answers
+
+
 class LooksThenFires:
     """Makes the job of a tick that stood when it looked, whoever else may have fired it since."""
 
@@ -378,6 +413,9 @@ CONTROLS: dict[str, type[Jobs]] = {
     "lease_for_less": LeasesForLess,
     "drop_results": DropsResults,
     "withhold_the_deadline": WithholdsTheDeadline,
+    "forget_what_is_kept": ForgetsWhatIsKept,
+    "keep_by_id": KeepsById,
+    "lose_early_signals": LosesEarlySignals,
 }
 
 

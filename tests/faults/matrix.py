@@ -16,6 +16,7 @@ from tests.faults.disk import full_disk
 from tests.faults.judging import spec_of
 from tests.faults.one_file import crowded_file
 from tests.faults.proof import ProvenBy
+from tests.faults.remembered import remembered
 from tests.faults.soak import soak
 from tests.faults.ticks import ticks
 from tests.faults.versions import rolling
@@ -344,6 +345,20 @@ SILENT = (
         expect="results that were ready are written, not made again; no crash is counted to who lived",
         run=planned("away", Plan(jobs=4), replace(LONG, jobs=60)),
         controls={"drop_results": ("ran again", "crashes_of_the_living")},
+    ),
+    Row(
+        number="M30",
+        what="kill -9 between every two steps of jobs that remember, save, wait for signals and gather; late words of"
+        " leases that were lost",
+        expect="steps that happened again although remembered 0; cursors that went back 0; jobs, signals and children"
+        " lost 0; late words kept 0",
+        run=remembered,
+        controls={
+            "forget_what_is_kept": ("although remembered", "went back"),
+            "keep_by_id": ("kept a late word",),
+            "lose_early_signals": ("its signal is", "was lost"),
+        },
+        seeds=5,
     ),
 )
 ROWS.update({row.number: row for row in SILENT})

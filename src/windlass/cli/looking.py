@@ -64,9 +64,7 @@ def job(
     ctx: typer.Context,
     id: Annotated[str, typer.Argument(metavar="ID", help="The job's id, or its beginning.")],
     traceback: Annotated[bool, typer.Option("--traceback", help="Also where its last error was raised.")] = False,
-    payload: Annotated[
-        bool, typer.Option("--payload", help="Payload, result and what it keeps in full.")
-    ] = False,
+    payload: Annotated[bool, typer.Option("--payload", help="Payload, result and what it keeps in full.")] = False,
 ) -> None:
     """Show everything about one job, with its timeline."""
 
