@@ -15,6 +15,8 @@ from windlass.core.errors import (
     MoveRefused,
     QueueFull,
     ScheduleNotFound,
+    SignalExists,
+    SignalTooMuch,
     WindlassError,
 )
 from windlass.core.job import Error
@@ -27,6 +29,15 @@ def test_everything_windlass_raises_is_one_tree_and_drawn() -> None:
         if isinstance(found, type) and issubclass(found, Exception):
             assert issubclass(found, WindlassError)
             assert name in drawn
+
+
+def test_a_signal_that_is_refused_names_job_and_signal() -> None:
+    for kind, words in ((SignalExists, "has had the signal 'approved'"), (SignalTooMuch, "no room for the signal")):
+        error = kind("j1", "approved")
+        assert (error.job_id, error.signal) == ("j1", "approved")
+        assert words in str(error)
+        again = pickle.loads(pickle.dumps(error))  # our own
+        assert (type(again), str(again), again.signal) == (kind, str(error), "approved")
 
 
 def test_a_missing_job_is_named() -> None:
