@@ -132,7 +132,7 @@ def _to_its_user(job: Job, now: datetime) -> tuple[Why, str]:
         case Status.BLOCKED:
             by = _blocked_by(job)
             if by is not None and by.kind is Kind.SIGNAL:
-                last = "" if job.run_at - now > _FOR_EVER else f" until {clock(job.run_at)} UTC"
+                last = "" if job.run_at - now > FOR_EVER else f" until {clock(job.run_at)} UTC"
                 return Why.SIGNAL, f"It waits for the signal {by.key}{last}."
             return Why.BLOCKED, "It waits for something that other jobs use or have to do first."
         case Status.QUEUED:
