@@ -235,5 +235,5 @@ async def test_a_job_cannot_be_completed_in_a_transaction_and_its_handler_is_tol
 ) -> None:
     told = await completing_refused(Windlass(server.url))
     assert "TransactionRefused" in told
-    assert "idempotent by ctx.id" in told
+    assert "idempotent by ctx.origin" in told
     assert "PostgreSQL or SQLite" in told

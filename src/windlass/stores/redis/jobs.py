@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from windlass.core.errors import TransactionRefused
 from windlass.stores.contract import Claimed, Extended, Inserted, Promoted, Pruned, Verdict
-from windlass.stores.redis import claiming, inserting, operating, settling, sweeping
+from windlass.stores.redis import claiming, inserting, keeping, operating, settling, sweeping
 from windlass.stores.redis.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class RedisJobs(Room):
     @guarded
     async def keep(self, keeps: Sequence[Keep]) -> list[Verdict]:
         """Have running jobs remember values."""
-        return await settling.keep(self.link, keeps)
+        return await keeping.keep(self.link, keeps)
 
     @guarded
     async def apply(self, transitions: Sequence[Transition]) -> list[Verdict]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from windlass.core.blocked import Kind
 from windlass.core.transition import go_on, refuse
-from windlass.stores.contract import Extended, Keep, Lease, Report, Verdict
+from windlass.stores.contract import Extended, Lease, Report, Verdict
 from windlass.stores.redis.records import CODES, EVENTS, as_duration_ms, packed, told
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windlass.stores.redis.connection import Link, Value
 
 _AT_ONCE = 1000  # jobs in one script: others wait for as long as it runs
-_VERDICTS = {"a": Verdict.APPLIED, "c": Verdict.CANCELLED, "s": Verdict.STALE, "m": Verdict.MISSING}
+VERDICTS = {"a": Verdict.APPLIED, "c": Verdict.CANCELLED, "s": Verdict.STALE, "m": Verdict.MISSING}
 
 
 async def extend(link: Link, worker_id: str, leases: Sequence[Lease], lease: timedelta) -> Extended:
@@ -47,18 +47,7 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     values: list[Value] = []
     for one in reports:
         values += [one.lease.id, one.lease.token, packed([one.progress.text()])]
-    return [_VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
-
-
-async def keep(link: Link, keeps: Sequence[Keep]) -> list[Verdict]:
-    """Have running jobs remember values, one verdict each."""
-    verdicts: list[Verdict] = []
-    for first in range(0, len(keeps), _AT_ONCE):
-        values: list[Value] = []
-        for value in keeps[first : first + _AT_ONCE]:
-            values += [value.lease.id, value.lease.token, value.name, value.json]
-        verdicts += [_VERDICTS[letter] for letter in (await link.run("remember", values)).decode()]
-    return verdicts
+    return [VERDICTS[verdict.decode()] for verdict in await link.run("report", values)]
 
 
 async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -67,7 +56,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
     for first in range(0, len(transitions), _AT_ONCE):
         part = transitions[first : first + _AT_ONCE]
         letters = await settle(link, "apply", part)
-        verdicts += [_VERDICTS[letter] for letter in letters]
+        verdicts += [VERDICTS[letter] for letter in letters]
         if "s" in letters:
             await _refuse(link, [late for late, letter in zip(part, letters, strict=True) if letter == "s"])
     return verdicts

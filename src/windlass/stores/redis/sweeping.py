@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from windlass.core.admission import EXPIRED
 from windlass.core.outcome import Lost
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import Promoted, Pruned, Rescued, Retention
-from windlass.stores.redis.records import STATUSES, Shared, as_duration_ms, duration, job_of, told
+from windlass.stores.redis.expiring import Expired, expire
+from windlass.stores.redis.records import STATUSES, Shared, as_duration_ms, duration, job_of
 from windlass.stores.redis.settling import settle
 
 if TYPE_CHECKING:
@@ -25,18 +25,16 @@ async def promote(link: Link, n: int) -> Promoted:
     """Queue what is due, and cancel what has expired."""
     moved = unblocked = 0
     queues: Counter[str] = Counter()
-    expired: list[str] = []
-    note = told("windlass", EXPIRED)
     while True:
-        due, over = min(n - moved, _AT_ONCE), min(n - len(expired), _AT_ONCE)
-        some, freed, next_, ids, each = await link.run("promote", [due, over, note])
+        part = min(n - moved, _AT_ONCE)
+        some, freed, due, over, *each = await link.run("promote", [part])
         queues.update({queue.decode(): count for queue, count in zip(each[::2], each[1::2], strict=True)})
-        expired += [id_.decode() for id_ in ids]
         moved, unblocked = moved + some, unblocked + freed
-        more_due, more_over = some == due and moved < n, len(ids) == over and len(expired) < n
-        if not more_due and not more_over:
-            next_due = None if next_ < 0 else duration(next_)
-            return Promoted(queues.total(), unblocked, next_due, queues, tuple(expired))
+        if some < part or moved >= n:
+            break
+    expired = await expire(link, n) if over else Expired((), 0, due)
+    next_due = None if expired.due < 0 else duration(expired.due)
+    return Promoted(queues.total(), unblocked + expired.freed, next_due, queues, expired.ids)
 
 
 async def age(link: Link, after: timedelta, to: int, n: int) -> int:

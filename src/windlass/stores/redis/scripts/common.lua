@@ -596,6 +596,16 @@ local function drop(key, id)
   redis.call('ZREM', key, id)
 end
 
+-- The time until something is due, a rate may have room or a job expires, or -1; and when the first job expires.
+local function time_to_next()
+  local firsts = {}
+  for at, list in ipairs({DUE, P .. 'rooms', P .. 'expiring'}) do
+    firsts[at] = tonumber(redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')[2] or math.huge)
+  end
+  local first = math.min(unpack(firsts))
+  return first < math.huge and math.max(0, first - now) or -1, firsts[3]
+end
+
 -- How many starts of a rate are booked in the window that ends now, and when the oldest of them leaves it.
 local function spent_of(key, per)
   local spent, oldest = 0, nil

@@ -1,8 +1,6 @@
--- ARGV: how many that are due, how many that have expired, and what history tells of these. Answers how many of what is due
--- were moved, how many went on, the time until the next is due, or -1, the ids of those that had expired, and for each queue
--- its name and how many were promoted there.
+-- ARGV: n. Answers how many of what is due were moved, how many went on, the time until something is due, or -1, whether
+-- there is something for expire.lua to do, and for each queue its name and how many were promoted there.
 local SWEPT, RATES, LINES = 50, 100, 100
-local EXPIRING = P .. 'expiring'
 local n = tonumber(ARGV[1])
 local ids = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, n)
 load(ids)
@@ -34,32 +32,6 @@ for _, id in ipairs(ids) do
   end
 end
 flush()
-
-local expired = {}
-local over = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, tonumber(ARGV[2]))
-if #over > 0 then
-  local waited = {}
-  load(over)
-  for _, id in ipairs(over) do
-    local job = jobs[id]
-    if job and WAITS[job[STATUS]] and job[TOKEN] == '0' then
-      cancel_waiting(id, job, ARGV[3])
-      waited_for(id, job, waited, 'job ' .. id .. ', which it awaited, was cancelled')
-      expired[#expired + 1] = id
-    else
-      drop(EXPIRING, id) -- one that has moved on was moved by a worker that does not know of this list
-    end
-  end
-  flush()
-  for _, id in ipairs(expired) do
-    if jobs[id][KEY] ~= '' then
-      let_go(id, jobs[id])
-      touch(id, jobs[id])
-    end
-  end
-  flush()
-  freed = freed + unblock_behind(waited)
-end
 
 -- `rooms` has the lines of rates by the instant at which there may be room for the first.
 local unblocked = 0
@@ -131,12 +103,9 @@ if size > LINES then
   end
 end
 wake()
-local next_ = math.huge
-for _, list in ipairs({DUE, P .. 'rooms', EXPIRING}) do
-  next_ = math.min(next_, tonumber(redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')[2] or math.huge))
-end
-local went_to = {}
+local wait, expiry = time_to_next()
+local answer = {#ids, freed + unblocked, wait, expiry <= now and 1 or 0}
 for queue, count_ in pairs(queues) do
-  went_to[#went_to + 1], went_to[#went_to + 2] = queue, count_
+  answer[#answer + 1], answer[#answer + 2] = queue, count_
 end
-return {#ids, freed + unblocked, next_ < math.huge and math.max(0, next_ - now) or -1, expired, went_to}
+return answer
