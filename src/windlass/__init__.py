@@ -11,6 +11,7 @@ from windlass.client.handle import Handle
 from windlass.client.locks import Lock
 from windlass.client.surrounding import Outgoing
 from windlass.core.ageing import Ageing
+from windlass.core.batch import Batched
 from windlass.core.context import Ctx
 from windlass.core.declared import Declared
 from windlass.core.errors import (
@@ -100,6 +101,7 @@ __all__ = [
     "Ageing",
     "AuditEntry",
     "AuditPage",
+    "Batched",
     "Bound",
     "Bulk",
     "Cancel",

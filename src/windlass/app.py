@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from windlass import settings as reading
@@ -21,12 +21,13 @@ from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.schedules import SchedulesRoom
 from windlass.client.surrounding import Outgoing
 from windlass.core.around import Surrounds, layer_of, layers_of
+from windlass.core.batch import Batched
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
 from windlass.core.every import When
-from windlass.core.handler import Declaration, Handler, declare, declare_instance, declared_by
+from windlass.core.handler import Declaration, Handler, declare, declare_batch, declare_instance, declared_by
 from windlass.core.keys import check_name
 from windlass.core.registry import Registry
 from windlass.core.retry import Retry
@@ -69,6 +70,15 @@ T = TypeVar("T")
 OnRun = TypeVar("OnRun", bound=Surrounds[Ctx])
 OnEnqueue = TypeVar("OnEnqueue", bound=Surrounds[Outgoing])
 _HANDLER_WORDS = ("name", "retry", "process", "schedule", "around_run", "around_enqueue", *OPTION_WORDS)
+
+
+class BatchDecorator(Protocol):
+    """Turns a function that does several jobs in one call into a job that is enqueued with the data of one."""
+
+    @overload
+    def __call__(self, function: Callable[[list[Batched[D, R]]], Awaitable[None]], /) -> JobFunction[[D], R]: ...
+    @overload
+    def __call__(self, function: Callable[[list[Batched[D, R]]], None], /) -> JobFunction[[D], R]: ...
 
 
 class JobDecorator(Protocol):
@@ -265,11 +275,34 @@ class Windlass:
         around_enqueue: Sequence[Surrounds[Outgoing]] = (),
     ) -> JobDecorator: ...
 
+    @overload
+    def job(
+        self,
+        *,
+        batch: int,
+        name: str | None = None,
+        queue: str = ...,
+        priority: Priority = ...,
+        retry: int | Retry | None = None,
+        timeout: float | timedelta | None = ...,
+        expires: float | timedelta | None = None,
+        max_crashes: int = ...,
+        unique: str | Unique | None = None,
+        idempotent: bool | float | timedelta = ...,
+        limit: Limit | None = None,
+        rate: Rate | None = None,
+        fair_by: str | None = None,
+        tags: Sequence[str] = ...,
+        around_run: Sequence[Surrounds[Ctx]] = (),
+        around_enqueue: Sequence[Surrounds[Outgoing]] = (),
+    ) -> BatchDecorator: ...
+
     def job(
         self,
         function: Callable[..., Any] | None = None,
         *,
         name: str | None = None,
+        batch: int | None = None,
         process: bool = False,
         schedule: When | Sequence[When] | None = None,
         around_run: Sequence[Surrounds[Ctx]] = (),
@@ -280,11 +313,15 @@ class Windlass:
 
         `async def` runs in the event loop, `def` in a thread, and with `process=True` in a process that is killed at
         its timeout. Unique keys and limits may name the function's parameters: `unique="recount:{facility}"`.
+
+        With `batch=100` one call does up to so many jobs: the function takes a `list[Batched[Row, None]]`, and each job
+        is enqueued with one `Row`.
         """
 
         def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
             options, policy = self._declared(declared)
-            declaration = declare(
+            make = declare if batch is None else partial(declare_batch, batch=batch)
+            declaration = make(
                 function,
                 name=name or function.__name__,
                 options=options,

@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "windlass"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
-Ageing AuditEntry AuditPage Bound Bulk Cancel Check ChildFailed Comparison Counts CreatedKey Cron Ctx Declared
+Ageing AuditEntry AuditPage Batched Bound Bulk Cancel Check ChildFailed Comparison Counts CreatedKey Cron Ctx Declared
 DuplicateJob Entry Error Event Every Explanation Flow FlowHandle Group Handle Handler HandlerError HandlerExists
 HandlerNotFound Happened Holder Job JobError JobFailed JobFunction JobNotFound JobTimeout Key KeyKind LeaseLost Level
 Limit Lock LockHeld LockLost Logs MoveRefused Outgoing Overview PayloadInvalid PayloadUnfit Presence Progress

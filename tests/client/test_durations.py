@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from windlass import Ageing, Rate, Retention, Retry, SettingsError, Snooze, Windlass
+from windlass.app import JobDecorator
 from windlass.core.draft import Options
 from windlass.worker.config import WorkerConfig
 
@@ -16,7 +17,9 @@ HOUR = timedelta(hours=1)
 
 
 async def options(app: Windlass, **asked: Any) -> Options:
-    @app.job(name=f"job{len(app.registry)}", **asked)
+    declare = cast("JobDecorator", app.job(name=f"job{len(app.registry)}", **asked))
+
+    @declare
     async def job() -> None: ...
 
     return job.options

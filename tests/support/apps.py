@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tests.support.until import until
 from windlass import Ctx, Handle, Job, Status, Windlass
+from windlass.app import JobDecorator
 from windlass.core.events import Event
 from windlass.worker.worker import Worker
 
@@ -53,7 +54,9 @@ class Crowd:
         self.most: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
 
-        @app.job(**options)
+        declare = cast("JobDecorator", app.job(**options))
+
+        @declare
         async def crowd(queue: str) -> None:
             self.now[queue] += 1
             self.now["all"] += 1

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from windlass import (
+    Batched,
     Bound,
     Cron,
     Ctx,
@@ -113,7 +114,22 @@ class Seeds(Handler[Shift, str]):
         return f"{shift.worker} {job.attempt}"
 
 
+@app.job(batch=100, queue="index")
+async def together(jobs: list[Batched[Shift, int]]) -> None:
+    for job in jobs:
+        assert_type(job.data, Shift)
+        job.done(len(job.data.worker))
+        job.fail(ValueError("no"))
+
+
+@app.job(batch=100)
+def together_in_thread(jobs: list[Batched[str, None]]) -> None:
+    print([job.id for job in jobs])
+
+
 async def calls() -> None:
+    assert_type(await together.enqueue(Shift("Ada")), Handle[int])
+    assert_type(together_in_thread.enqueue_sync("x"), Handle[None])
     assert_type(await plain.enqueue(42), Handle[str])
     assert_type(await app.enqueue(plain, {"order_id": 42}, queue="vip"), Handle[str])
     assert_type(await app.enqueue(plain.bind(42)), Handle[str])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from windlass import Ctx, Handle, Handler, Limit, Windlass, cron
+from windlass import Batched, Ctx, Handle, Handler, Limit, Windlass, cron
 
 app = Windlass("sqlite://")
 
@@ -26,6 +26,11 @@ async def nothing() -> None: ...
 async def takes_ctx(ctx: Ctx) -> AsyncIterator[None]:
     print(ctx.id)
     yield
+
+
+@app.job(batch=10)
+async def together(jobs: list[Batched[int, str]]) -> None:
+    jobs[0].done(3)  # wrong
 
 
 class Remind(Handler[int, str]):
@@ -80,6 +85,7 @@ async def calls(ctx: Ctx) -> None:
     handle: Handle[int] = await plain.enqueue(42)  # wrong
     await app.enqueue(Remind, "text")  # wrong
     await app.enqueue(3)  # wrong
+    await together.enqueue("text")  # wrong
     await app.enqueue(plain.bind(1), {})  # wrong
     await app.jobs.cancel()  # wrong
     await app.enqueue("plain", {}, colour="red")  # wrong

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 from windlass.client.flows import Bound
 from windlass.client.options import ALIASES, OPTION_WORDS, Asked, lay_over
+from windlass.core.batch import Batched, alone
 from windlass.core.context import Ctx
 from windlass.core.errors import PayloadInvalid
 from windlass.core.job import Job
@@ -94,11 +95,14 @@ class JobFunction(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Run the handler here and now without a store, as a test would: what it returns or raises is the caller's.
 
-        An `async def` handler gives its coroutine to await.
+        An `async def` handler gives its coroutine to await. A batch handler does a batch of this one job.
         """
         declaration = self.declaration
         payload_json = self._encoded(args, kwargs)
         arguments = declaration.codec.decode(payload_json)
+        if declaration.batch is not None:
+            one = Batched[Any, Any](_detached(declaration, payload_json), arguments["data"])
+            return alone(declaration.call, one, awaits=declaration.mode == "coroutine")
         first = (_detached(declaration, payload_json),) if declaration.wants_ctx else ()
         return declaration.call(*first, **arguments)
 

@@ -52,6 +52,8 @@ def _options(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("priority", "max_crashes", "on_conflict", "fair_by"):
         if name in options:
             yield name, str(options[name])
+    if "batch" in options:
+        yield "batch", f"at most {plural(options['batch'], 'job')} in one call"
     if "tags" in options:
         yield "tags", " ".join(options["tags"])
 

@@ -94,12 +94,15 @@ class Declared:
         return _read_options(self.queue, self.options)
 
 
-def describe(name: str, codec: Codec, options: Options, policy: Retry, version: str | None = None) -> Declared:
+def describe(
+    name: str, codec: Codec, options: Options, policy: Retry, version: str | None = None, batch: int | None = None
+) -> Declared:
     """What a handler of this name declares."""
+    written = _written_options(options) | {"retry": _written_retry(policy)}
     parts = {
         "arguments": codec.by_name,
         "queue": options.queue,
-        "options": _written_options(options) | {"retry": _written_retry(policy)},
+        "options": written if batch is None else written | {"batch": batch},
         "defaults": _fillers(codec.defaults, options),
         "payload": _bounded(codec.payload_schema()),
         "result": _bounded(codec.result_schema()),

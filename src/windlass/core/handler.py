@@ -21,6 +21,7 @@ from typing import (
     get_type_hints,
 )
 
+from windlass.core.batch import MOST, Batched
 from windlass.core.context import Ctx
 from windlass.core.declared import Declared, describe
 from windlass.core.draft import FAIR_FIELDS, Draft, Options, fair_key
@@ -89,6 +90,8 @@ class Declaration:
     """the instance, where it is a class handler's"""
     upgrades: list[Upgrade] = field(default_factory=list["Upgrade"])
     """from older forms of its payload"""
+    batch: int | None = None
+    """how many jobs one call does at most, where it takes several"""
     around_run: tuple[Layer[Ctx], ...] = ()
     around_enqueue: tuple[Layer[Any], ...] = ()
 
@@ -98,7 +101,7 @@ class Declaration:
 
     def described(self, version: str | None = None) -> Declared:
         """What it declares, for those who do not have its code: with schemas and fingerprint. Made at each call."""
-        return describe(self.name, self.codec, self.options, self.policy, version)
+        return describe(self.name, self.codec, self.options, self.policy, version, self.batch)
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
@@ -208,6 +211,63 @@ def declare_instance(
         source=source,
         handler=handler,
     )
+
+
+def declare_batch(
+    function: Callable[..., Any],
+    batch: int,
+    *,
+    name: str,
+    options: Options,
+    policy: Retry,
+    process: bool = False,
+    schedules: tuple[When, ...] = (),
+) -> Declaration:
+    """Declare a function that does several jobs in one call: what each is about is the whole payload of that job."""
+    check_name(name, "the handler's name")
+    source = f"{function.__module__}.{function.__qualname__}"
+    if isinstance(cast("object", batch), bool) or not isinstance(cast("object", batch), int) or not 1 <= batch <= MOST:
+        raise HandlerError(f"the batch of {source} is {shown(batch)}: expected a number of jobs from 1 to {MOST:,}")
+    if process:
+        raise HandlerError(
+            f"{source} cannot take batches in a process of its own: leave out process=True, or batch and let each job"
+            " have its own process"
+        )
+    _refuse_generator(function, source)
+    hints, parameters = _signature(function, source)
+    data, result = _batched(hints, parameters, source)
+    _check_templates(options, _fields_of(data), source)
+    parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
+    return Declaration(
+        name=name,
+        call=function,
+        mode="coroutine" if inspect.iscoroutinefunction(function) else "thread",
+        wants_ctx=False,
+        codec=Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True),
+        options=options,
+        policy=policy,
+        schedules=schedules,
+        source=source,
+        batch=batch,
+    )
+
+
+def _batched(hints: Mapping[str, Any], parameters: list[inspect.Parameter], source: str) -> tuple[Any, Any]:
+    """The types of data and result that the one parameter of a batch handler names."""
+    hint = hints.get(parameters[0].name) if len(parameters) == 1 else None
+    inner = get_args(hint)[0] if get_origin(hint) is list else None
+    if get_origin(inner) is not Batched or hints.get("return") not in (None, type(None)):
+        found = ", ".join(str(parameter) for parameter in parameters)
+        raise HandlerError(
+            f"{source} takes ({found}) as a batch: write {_form(source)}, with the types of data and result of"
+            " each job; results are given with job.done(…)"
+        )
+    data, result = get_args(inner)
+    return data, result
+
+
+def _form(source: str) -> str:
+    return f"def {source.rpartition('.')[2]}(jobs: list[Batched[Row, None]]) -> None"
 
 
 def declared_by(cls: type[Handler[Any, Any]], words: Collection[str]) -> dict[str, Any]:

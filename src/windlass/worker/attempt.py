@@ -16,7 +16,7 @@ from windlass.worker.surrounding import Surrounded, in_the_loop
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from windlass.core.events import Hub
     from windlass.core.outcome import Outcome
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from windlass.worker.settling import Settling
     from windlass.worker.slots import Running, Slots
     from windlass.worker.suspects import Suspects
+    from windlass.worker.together import Together
+
+
+_STOPPING = "the worker was stopping when it claimed the job"
 
 
 class Attempts:
@@ -54,6 +58,7 @@ class Attempts:
         settling: Settling,
         outliving: Outliving,
         remembering: Remembering,
+        together: Together,
     ) -> None:
         self._store, self._hub, self._registry = store, hub, registry
         self._slots, self._runners = slots, runners
@@ -61,8 +66,10 @@ class Attempts:
         self._suspects, self._proving, self._deadlines = suspects, proving, deadlines
         self._progress, self._settling, self._outliving = progress, settling, outliving
         self._remembering = remembering
+        self._together = together
         self._loop = asyncio.get_running_loop()
-        self.tasks: dict[asyncio.Task[None], Running] = {}
+        self.tasks: dict[asyncio.Task[None], Sequence[Running]] = {}
+        """with the jobs of each: one, or a batch"""
         self.started = 0
         self.closed = False
         """whether the worker stops: what is still claimed goes back unrun"""
@@ -73,7 +80,7 @@ class Attempts:
         """Begin an attempt of a job that was claimed, or send the job back at once."""
         if self.closed:
             # Claimed by a call that was under way when the stop came.
-            self.hand_back(running, "the worker was stopping when it claimed the job")
+            self.hand_back(running, _STOPPING)
             return
         put_off = self._suspects.hold(running)
         if put_off is not None:
@@ -82,7 +89,18 @@ class Attempts:
         self.started += 1
         if running.declaration.mode != "process":
             self._deadlines.begin(running)
-        self.tasks[self._loop.create_task(self._live(running))] = running
+        self.tasks[self._loop.create_task(self._live(running))] = (running,)
+
+    def start_together(self, members: Sequence[Running]) -> None:
+        """Begin the attempts of jobs that one call does, or send them back at once."""
+        put_off = self._suspects.hold(members[0]) if len(members) == 1 else None
+        if self.closed or put_off is not None:
+            self._slots.release(*members)
+            for running in members:
+                self.settle(running, put_off or Released(_STOPPING))
+            return
+        self.started += len(members)
+        self.tasks[self._loop.create_task(self._live_together(members))] = members
 
     def hand_back(self, running: Running, why: str) -> None:
         """Send a claimed job back to its queue; it never began."""
@@ -108,6 +126,29 @@ class Attempts:
             running.stopper = None
             self._suspects.let_go(running)
             self._slots.release(running)
+            task = asyncio.current_task()
+            if task is not None:
+                del self.tasks[task]
+
+    async def _live_together(self, members: Sequence[Running]) -> None:
+        try:
+            unfit = await asyncio.gather(*(self._unfit(running) for running in members))
+            able: list[Running] = []
+            for running, why in zip(members, unfit, strict=True):
+                if why is None:
+                    able.append(running)
+                else:
+                    self.settle(running, why)
+            for running, outcome in (await self._together.run(able)).items():
+                if not running.ended:
+                    self.settle(running, outcome)
+            for running in able:
+                await self._outliving.outlive(running)
+        finally:
+            for running in members:
+                running.stopper = None
+                self._suspects.let_go(running)
+            self._slots.release(*members)
             task = asyncio.current_task()
             if task is not None:
                 del self.tasks[task]

@@ -15,12 +15,13 @@ from windlass.worker.slots import Running
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from windlass.core.events import Hub
     from windlass.core.job import Job
     from windlass.core.registry import Registry
     from windlass.stores.contract import Claimed, Store
+    from windlass.worker.batching import Batching
     from windlass.worker.config import WorkerConfig
     from windlass.worker.slots import Slots
 
@@ -50,6 +51,9 @@ class Claiming:
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
         self._most = max(_FEW, config.concurrency // 2)
         self.types = frozenset(one.name for one in registry) - set(config.exclude)
+        self._single = self.types - {one.name for one in registry if one.batch is not None}
+        """those that are claimed here; of those that take batches each has a claim of its own"""
+        self._batches: Sequence[Batching] = ()
         self.stopping = False
         self._under_way = 0
         self._asked = False
@@ -64,42 +68,60 @@ class Claiming:
     @property
     def empty(self) -> bool:
         """Whether the last claim found all there was, and no other is under way."""
-        return self._asked and self._short and not self._under_way
+        # A wake-up not yet followed is a claim not yet made: it may find something.
+        here = not self._single or (self._asked and self._short and not self.wake.is_set())
+        return here and not self._under_way and all(batching.empty for batching in self._batches)
+
+    def add_batches(self, batches: Sequence[Batching]) -> None:
+        """Claim for these, too, as far as this worker handles their types."""
+        self._batches = [batching for batching in batches if batching.type in self.types]
+        self._slots.batches = [batching.wake for batching in self._batches]
+
+    def look(self) -> None:
+        """Claim: there may be something."""
+        self.wake.set()
+        for batching in self._batches:
+            batching.wake.set()
+
+    def reserve(self, n: int) -> int:
+        """How many of so many jobs may be claimed by a worker that is to be recycled; they count as claimed."""
+        if self._left is None:
+            return n
+        room = min(n, self._left)
+        self._left -= room
+        return room
 
     def stop(self) -> None:
         """Claim no more."""
         self.stopping = True
-        self.wake.set()
+        self.look()
         self._plenty.set()
         self._slots.freed.set()
 
     async def run(self) -> None:
-        """Claim until stopped, or until all has been claimed that this worker may."""
+        """Claim until stopped."""
         # One that is to be recycled counts what it claims: one claim after the other.
         others = 0 if self._left is not None else self._store.capabilities.claims_at_once - 1
         async with asyncio.TaskGroup() as claims:
-            claims.create_task(self._fill(), name="windlass-claims")
-            for _ in range(others):
-                claims.create_task(self._fill_beside(), name="windlass-claims-beside")
+            for batching in self._batches:
+                claims.create_task(batching.run(), name=f"windlass-batches-{batching.type}")
+            if self._single:
+                claims.create_task(self._fill(), name="windlass-claims")
+                for _ in range(others):
+                    claims.create_task(self._fill_beside(), name="windlass-claims-beside")
 
     async def _fill(self) -> None:
         while not self.stopping:
             self._slots.freed.clear()
             room, by_queue = self._slots.free()
+            room = self.reserve(min(room, self._most)) if room > 0 else 0
             if room < 1:
                 await self._slots.freed.wait()
                 continue
             self.wake.clear()
-            room = min(room, self._most)
-            if self._left is not None:
-                room = min(room, self._left)
             jobs = await self._claim(room, by_queue)
             if jobs is None:
                 continue
-            if self._left is not None:
-                self._left -= len(jobs)
-                if not self._left:
-                    return
             if len(jobs) < room:
                 await (self._wait_a_moment(jobs) if jobs.more else self._wait())
 
@@ -119,21 +141,9 @@ class Claiming:
 
     async def _claim(self, n: int, by_queue: Mapping[str, int] | None) -> Claimed | None:
         """Start what the store has, at most n; returns it, or None if it could not be asked."""
-        want = Want(
-            worker_id=self._config.worker_id,
-            n=n,
-            lease=self._config.lease,
-            queues=by_queue,
-            weights=self._config.weights,
-            types=self.types,
-        )
+        want = self._want(n, by_queue, self._single)
         before = time.monotonic()
-        self._under_way += 1
-        try:
-            with self._slots.asked(want):
-                jobs = await self._steady.attempt(lambda: self._store.jobs.claim(want))
-        finally:
-            self._under_way -= 1
+        jobs = await self._ask(want)
         if jobs is None:
             self._asked = False
             self._plenty.clear()
@@ -151,6 +161,39 @@ class Claiming:
             self._ramp_up(n)
         return jobs
 
+    async def claim_batch(
+        self, type_: str, n: int, by_queue: Mapping[str, int] | None, begin: Callable[[Sequence[Running]], None]
+    ) -> Claimed | None:
+        """Claim at most n of one type for one slot, and let them begin there; None if the store could not be asked."""
+        want = self._want(n, by_queue, frozenset({type_}))
+        before = time.monotonic()
+        jobs = await self._ask(want, slots=1)
+        if jobs:
+            self._receive(jobs, before, begin)
+        return jobs
+
+    def _want(self, n: int, by_queue: Mapping[str, int] | None, types: frozenset[str]) -> Want:
+        return Want(
+            worker_id=self._config.worker_id,
+            n=n,
+            lease=self._config.lease,
+            queues=by_queue,
+            weights=self._config.weights,
+            types=types,
+        )
+
+    async def _ask(self, want: Want, slots: int | None = None) -> Claimed | None:
+        self._under_way += 1
+        jobs: Claimed | None = None
+        try:
+            with self._slots.asked(want, slots):
+                jobs = await self._steady.attempt(lambda: self._store.jobs.claim(want))
+        finally:
+            self._under_way -= 1
+            if self._left is not None:
+                self._left += want.n - len(jobs or ())
+        return jobs
+
     def _note_exhausted(self, jobs: list[Job], by_queue: Mapping[str, int]) -> None:
         brought = Counter(job.queue for job in jobs)
         exhausted = frozenset(name for name, most in by_queue.items() if brought[name] >= most)
@@ -160,20 +203,30 @@ class Claiming:
             self.wake.set()
 
     def _begin(self, jobs: list[Job], before: float) -> None:
+        def begin(members: Sequence[Running]) -> None:
+            for running in members:
+                self._slots.take(running)
+                self._start(running)
+
+        self._receive(jobs, before, begin)
+
+    def _receive(self, jobs: list[Job], before: float, begin: Callable[[Sequence[Running]], None]) -> None:
         valid_until = before + self._config.lease.total_seconds()
         # Of an answer that was long under way, as while a store fails over: the fence would stop the jobs at once.
         late = time.monotonic() > valid_until - self._config.fence.total_seconds()
         get, silent = self._registry.get, self._hub.silent
+        members: list[Running] = []
         for job in jobs:
             self._give_up_earlier(job)
             if not silent:
                 self._hub.tell(JobClaimed(job))
-            running = Running(job, get(job.type), valid_until)
+            members.append(Running(job, get(job.type), valid_until))
+        if not late:
+            begin(members)
+            return
+        for running in members:
             self._slots.take(running)
-            if late:
-                self._hand_back(running, "the claim took longer than the lease")
-            else:
-                self._start(running)
+            self._hand_back(running, "the claim took longer than the lease")
 
     def _give_up_earlier(self, job: Job) -> None:
         # After a pause of this process its own lease may have been rescued, and the same job claimed here again.
@@ -188,6 +241,10 @@ class Claiming:
         await asyncio.sleep(min(_LONGEST_MOMENT, _MOMENT * 2**self._in_vain) if self._in_vain else 0)
 
     async def _wait(self) -> None:
+        await self.wait(self.wake)
+
+    async def wait(self, wake: asyncio.Event) -> None:
+        """Until woken, or until it is time to look without that."""
         poll = self._config.poll.total_seconds()
         if not self._store.notices.healthy:
             poll = min(poll, _UNPUSHED)
@@ -195,4 +252,4 @@ class Claiming:
         poll *= random.uniform(0.8, 1.0)
         with suppress(TimeoutError):
             async with asyncio.timeout(poll):
-                await self.wake.wait()
+                await wake.wait()

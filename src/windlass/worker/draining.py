@@ -33,9 +33,7 @@ class Draining:
                 return
 
     def _idle(self) -> bool:
-        # A wake-up not yet followed is a claim not yet made: it may find something.
-        claimed = self._claiming.empty and not self._claiming.wake.is_set()
-        return claimed and not self._slots.taken and not self._settling.pending
+        return self._claiming.empty and not self._slots.taken and not self._settling.pending
 
     async def _nothing_due(self) -> bool:
         try:

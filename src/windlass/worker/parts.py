@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from windlass.worker.attempt import Attempts
+from windlass.worker.batching import Batching
 from windlass.worker.cancels import Cancels
 from windlass.worker.chores.ageing import AgeingChore
 from windlass.worker.chores.promoting import Promoting
@@ -34,6 +35,7 @@ from windlass.worker.settling import Settling
 from windlass.worker.slots import Slots
 from windlass.worker.surrounding import in_its_thread
 from windlass.worker.suspects import Suspects
+from windlass.worker.together import Together
 from windlass.worker.waking import Waking
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class Parts:
             settling=self.settling,
             outliving=self.outliving,
             remembering=Remembering(client, self.keeping, stopping.requested),
+            together=Together(store, hub, client.registry, self._in_thread, self.deadlines, self.progress),
         )
         self.claiming = Claiming(
             store,
@@ -88,11 +91,13 @@ class Parts:
             self.attempts.hand_back,
             self.waking.ramp_up,
         )
+        taking_batches = [one for one in client.registry if one.batch is not None]
+        self.claiming.add_batches([Batching(one, self.slots, self.attempts, self.claiming) for one in taking_batches])
         self.parked = Parked(store, hub, client.registry, self.claiming.types, config.worker_id)
         self.recycling = Recycling(config, self.slots, self.attempts, hub)
         self._make_chores()
         self.draining = Draining(self.promoting, self.claiming, self.slots, self.settling)
-        self.waking.route(self.claiming.wake.set, self._something_due, self.duty.free, self.cancels.wake.set)
+        self.waking.route(self.claiming.look, self._something_due, self.duty.free, self.cancels.wake.set)
 
     def _make_runners(self) -> None:
         self.threads = Threads()
@@ -103,7 +108,7 @@ class Parts:
 
     def _make_chores(self) -> None:
         client, config = self._client, self._config
-        store, hub, wake = client.store, client.hub, self.claiming.wake.set
+        store, hub, wake = client.store, client.hub, self.claiming.look
         poll = config.poll.total_seconds()
         self.promoting = Promoting(store, hub, poll, wake)
         self.rescuing = Rescuing(

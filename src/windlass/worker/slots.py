@@ -36,6 +36,7 @@ class Running:
         "fenced",
         "job",
         "killer",
+        "leads",
         "progress",
         "reason",
         "renewed",
@@ -60,6 +61,8 @@ class Running:
         """given up by the leasing thread, which may not wait for a blocked loop to say so"""
         self.ended = False
         """the handler's part is over; only the writing of its end is left"""
+        self.leads = True
+        """whether it stands for its slot: of a batch only the first does"""
         self.reason: StopReason | None = None
         self.stopped_at = float("inf")
         """when, by the monotonic clock, it was told to end at once"""
@@ -119,6 +122,8 @@ class Slots:
         """queues that may have more jobs than there was room for: claiming looks again when one of their jobs ends"""
         self.look = asyncio.Event()
         """set when there is reason to claim"""
+        self.batches: list[asyncio.Event] = []
+        """set when a slot is free again of a queue that has only so many: a claim for batches may have met none"""
         self.running: dict[str, Running] = {}
         """by job id, until its end is in the store; the leasing thread reads it, too"""
         self.outlived: Counter[str] = Counter()
@@ -132,7 +137,7 @@ class Slots:
         deaf = Counter(
             one.job.queue
             for one in list(self.running.values())
-            if not one.ended and one.declaration.mode == "coroutine" and now - one.stopped_at > _OBEY
+            if one.leads and not one.ended and one.declaration.mode == "coroutine" and now - one.stopped_at > _OBEY
         )
         return Counter(dict(self.outlived)) + deaf
 
@@ -160,32 +165,38 @@ class Slots:
         return min(room, sum(by_queue.values())), by_queue
 
     @contextmanager
-    def asked(self, want: Want) -> Generator[None, None, None]:
-        """While inside, a claim is under way: what it may bring counts as taken."""
-        each = Counter({name: min(most, want.n) for name, most in (want.queues or {}).items()})
-        self._asked += want.n
+    def asked(self, want: Want, slots: int | None = None) -> Generator[None, None, None]:
+        """While inside, a claim is under way: what it may bring counts as taken, or so many slots."""
+        n = want.n if slots is None else slots
+        each = Counter({name: min(most, n) for name, most in (want.queues or {}).items()})
+        self._asked += n
         self._asked_of += each
         try:
             yield
         finally:
-            self._asked -= want.n
+            self._asked -= n
             self._asked_of -= each
             self.freed.set()  # it may have brought less
 
-    def take(self, running: Running) -> None:
-        """Fill a slot."""
+    def take(self, *members: Running) -> None:
+        """Fill a slot, with one job or with those that one call does; of each queue they came from one is taken."""
         self._taken += 1
         if self._config.queues is not None:
-            self._by_queue[running.job.queue] += 1
-        self.running[running.job.id] = running
+            self._by_queue.update({member.job.queue for member in members})
+        for member in members:
+            member.leads = member is members[0]
+            self.running[member.job.id] = member
 
-    def release(self, running: Running) -> None:
+    def release(self, *members: Running) -> None:
         """Empty a slot: the handler is over, its thread has ended, its process is gone."""
         self._taken -= 1
         if self._config.queues is not None:
-            self._by_queue[running.job.queue] -= 1
-            if running.job.queue in self.exhausted:
+            queues = {member.job.queue for member in members}
+            self._by_queue.subtract(queues)
+            if not queues.isdisjoint(self.exhausted):
                 self.look.set()
+            for event in self.batches:
+                event.set()
         self.freed.set()
 
     def forget(self, running: Running) -> None:

@@ -59,7 +59,8 @@ class Stopping:
         if attempts.tasks:
             await asyncio.wait(attempts.tasks, timeout=_OBEY)
         # What does not end when it is cancelled cannot be made to: its job is handed back all the same.
-        for running in attempts.tasks.values():
+        for members in attempts.tasks.values():
             self.abandoned += 1
-            if not running.ended:
-                attempts.settle(running, Released("the worker is stopping; the handler did not stop when told to"))
+            for running in members:
+                if not running.ended:
+                    attempts.settle(running, Released("the worker is stopping; the handler did not stop when told to"))

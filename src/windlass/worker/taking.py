@@ -32,10 +32,11 @@ class Taking:
 
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run with the results; PayloadInvalid when one of them is no longer there."""
-        ctx.job = await self._filled(ctx.job)
+        ctx.job = await self.filled(ctx.job)
         return await self._runner.run(running, ctx)
 
-    async def _filled(self, job: Job) -> Job:
+    async def filled(self, job: Job) -> Job:
+        """The job with the results in its payload; PayloadInvalid when one of them is no longer there."""
         taken = Taken.of(job.takes or WHOLE)
         results = await self._results(job, taken)
         value: Any = results[0] if taken.n is None else results

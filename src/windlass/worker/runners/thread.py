@@ -73,10 +73,6 @@ class ThreadRunner:
         """Run to the end, or until a stop that does not wait for the thread."""
         declaration, job = running.declaration, ctx.job
         arguments = declaration.arguments(job.payload_json)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        ended: asyncio.Future[None] = loop.create_future()
-        context = contextvars.copy_context()
         positional = (ctx,) if declaration.wants_ctx else ()
         layers = () if self._around is None else self._around(declaration)
 
@@ -92,13 +88,28 @@ class ThreadRunner:
                 ctx.left()
                 return result
 
+        def bind(stop: Callable[[StopReason], None]) -> None:
+            running.stopper = stop
+            if running.reason is not None:  # stopped before it began
+                raise asyncio.CancelledError
+
+        return await self.carry(running, lambda: declaration.codec.encode_result(call()), bind)
+
+    async def carry(
+        self, running: Running, call: Callable[[], str], bind: Callable[[Callable[[StopReason], None]], None]
+    ) -> str:
+        """Have a thread call this for a job, or for a batch of which it is one; `bind` is told how to stop waiting."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        ended: asyncio.Future[None] = loop.create_future()
+        context = contextvars.copy_context()
+
         def work() -> None:
             try:
                 if running.fenced or running.reason is not None or time.monotonic() > running.valid_until:
                     # A thread may be slow to start, and the process may have been frozen meanwhile.
                     raise RemoteFailure(Released("its lease was over before its thread could begin"))
-                result = context.run(call)
-                told = (answer.set_result, declaration.codec.encode_result(result))
+                told = (answer.set_result, context.run(call))
             except BaseException as error:  # noqa: BLE001  # carried to the awaiting task
                 told = (answer.set_exception, _carried(error))  # type: ignore[assignment]  # one of two calls
             _tell(loop, answer, ended, *told)
@@ -109,10 +120,8 @@ class ThreadRunner:
             if reason not in ("cancel", "shutdown") and not answer.done():
                 answer.cancel()
 
-        running.stopper = stop
-        if running.reason is not None:  # stopped before it began
-            raise asyncio.CancelledError
-        self.alive[job.id] = ended
+        bind(stop)
+        self.alive[running.job.id] = ended
         self._threads.submit(work)
         text: str = await answer
         return text
