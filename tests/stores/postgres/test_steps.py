@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -27,7 +27,8 @@ from windlass.core.outcome import Gathering, Outcome, Waiting
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Action, Answer, Keep, Lease, Operated, Order, Store, Verdict
+from windlass.stores.contract import About, Action, Answer, Keep, Lease, Notice, Operated, Order, Store, Verdict
+from windlass.stores.postgres.schema import MIGRATIONS
 from windlass.stores.postgres.store import PostgresStore
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -41,6 +42,7 @@ SELECT EXISTS (
 )
 """
 
+FILE = "SELECT pg_relation_filenode('windlass_jobs')"
 # Like the first, before which they stand.
 COPY = """
 INSERT INTO windlass_jobs (
@@ -290,6 +292,52 @@ async def test_a_value_and_a_signal_are_kept_in_a_synchronous_drivers_transactio
         assert (await get(store, other.id)).status is Status.BLOCKED
     assert (await get(store, job.id)).kept == {"step:a": "ö"}
     assert (await get(store, other.id)).kept == {"signal:approved": {"ö": 1}}
+
+
+async def test_what_only_waits_for_signals_is_not_looked_through_for_free_lines(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    async def asking(connection: Any, sql: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(sql)
+        return await fetch(connection, sql, *args, **kwargs)
+
+    await waiting(store)
+    monkeypatch.setattr(asyncpg.Connection, "fetch", asking)
+    assert (await store.jobs.promote(10)).unblocked == 0
+    assert len(asked) == 1
+
+
+async def test_a_job_that_goes_on_at_once_is_told_as_claimable(store: PostgresStore) -> None:
+    heard: list[Notice] = []
+    signalled, parent, plain = [await start(store) for _ in range(3)]
+    await signal(store, signalled.id)
+    async with store.notices.subscribe(heard.append):
+        for ends in ([decide(signalled, WAITS)], [decide(parent, Gathering("all")), decide(plain, DONE)]):
+            heard.clear()
+            assert {*await store.jobs.apply(ends)} == {Verdict.APPLIED}
+            await until(lambda: [one for one in heard if (one.about, one.n) == (About.CLAIMABLE, 1)], "the notice")
+
+
+async def test_tables_of_the_version_before_are_brought_up_to_date_without_being_written_anew(
+    place: PostgresPlace, store: PostgresStore
+) -> None:
+    for column in ("kept", "origin", "expires_at"):
+        await place.run(f"ALTER TABLE windlass_jobs DROP COLUMN {column}")
+    await place.run("DROP INDEX windlass_jobs_signals")
+    await place.pretend_version(MIGRATIONS.index("0006_steps"))
+    [before] = await place.run(FILE)
+    late = place.store()
+    await late.open(migrate=False)
+    assert (await late.schema.migrate())[0] == "0006_steps"
+    assert await late.schema.verify() == []
+    assert await place.run(FILE) == [before]
+    job = await waiting(late)
+    assert (await signal(late, job.id)).verdict is Operated.DONE
+    assert (await take(late)).kept == {"signal:approved": True}
+    await late.close()
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from windlass.core.blocked import Kind
 from windlass.core.history import Happened
 from windlass.core.status import Status
 from windlass.stores.contract import Promoted
@@ -13,7 +14,7 @@ from windlass.stores.postgres import rates
 from windlass.stores.postgres.expiring import EXPIRES, NOTHING, expire
 from windlass.stores.postgres.keeping import WAITS, time_out
 from windlass.stores.postgres.notices import claimable
-from windlass.stores.postgres.records import AT, CLOCK, append, line_end, marked, whole
+from windlass.stores.postgres.records import AT, CLOCK, IS_BLOCKED, append, line_end, marked, whole
 from windlass.stores.postgres.unblocking import sweep
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from windlass.stores.postgres.connection import Link
     from windlass.stores.postgres.unblocking import Rounds
 
+# Those that wait for signals stand in no line that becomes free: they are stepped over, before them and behind.
+_IN_LINES = " OR ".join(
+    f"EXISTS (SELECT FROM windlass_jobs WHERE {IS_BLOCKED} AND blocked_by {beside})"  # made of constants
+    for beside in (f"< '{Kind.SIGNAL.prefix}'", f">= '{Kind.SIGNAL.end}'")
+)
 # min() over each status by itself: the index on run_at serves both.
 LOOK = f"""
 WITH {CLOCK}
-SELECT (SELECT now FROM clock), EXISTS (SELECT FROM windlass_jobs WHERE status = 'blocked'),
+SELECT (SELECT now FROM clock), {_IN_LINES},
     (SELECT min(run_at) FROM windlass_jobs WHERE status IN ('scheduled', 'retrying')),
     (SELECT min(run_at) FROM windlass_jobs WHERE {WAITS}),
     (SELECT min(expires_at) FROM windlass_jobs WHERE {EXPIRES})
@@ -47,6 +53,7 @@ class _Look(NamedTuple):
 
     now: datetime
     blocked: bool
+    """some stand in lines"""
     due: datetime | None
     late: datetime | None
     """when the time of the first that waits for a signal is up"""
