@@ -33,7 +33,7 @@ async def test_orders_count_on_commit_and_are_gone_on_rollback(app: Windlass, pl
         tx = transaction.tx
         if not app.capabilities.transactions:
             for order in (app.jobs.cancel, app.jobs.retry, app.jobs.delete):
-                with pytest.raises(TransactionRefused, match="cancel, retry or delete after your commit"):
+                with pytest.raises(TransactionRefused, match="cancel, retry, delete or signal after your commit"):
                     await order(first, tx=tx)
             return
         assert await app.jobs.cancel(first, tx=tx, actor="ada", reason="no order") is True
