@@ -60,7 +60,7 @@ async def _step(name: str, n: int, deaths: list[str]) -> int:
 
 async def _order(part: JobFunction[..., Any], ctx: Ctx, name: str, deaths: list[str]) -> list[Any]:
     tell("begun", name, token=ctx.token, saved=ctx.saved or 0)
-    steps = []
+    steps = list[int]()
     for n in range(STEPS):
         steps.append(await ctx.step("square", _step, name, n, deaths, key=str(n)))
         tell("remembered", name, of=n)

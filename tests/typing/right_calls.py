@@ -11,6 +11,7 @@ from typing import Any, assert_type
 from windlass import (
     Batched,
     Bound,
+    ChildFailed,
     Cron,
     Ctx,
     Entry,
@@ -48,6 +49,31 @@ async def timing(ctx: Ctx) -> AsyncIterator[None]:
 @app.around_enqueue
 def routing(job: Outgoing) -> Iterator[Outgoing | None]:
     yield job.using(queue="vip", metadata={**job.metadata, "tenant": "acme"})
+
+
+async def create(user: int, name: str = "") -> dict[str, int]:
+    return {name: user}
+
+
+def measure(path: str) -> float:
+    return len(path)
+
+
+@app.job
+async def remembers(ctx: Ctx, user: int) -> None:
+    assert_type(await ctx.step("account", create, user), dict[str, int])
+    assert_type(await ctx.step("account", create, user, "x", key="1"), dict[str, int])
+    assert_type(await ctx.step("size", measure, "p"), float)
+    assert_type(ctx.step_now("size", measure, "p"), float)
+    await ctx.save({"row": 3})
+    ctx.save_now(3, tx=sqlite3.connect(":memory:"))
+    await ctx.wait("approved", timedelta(days=3))
+    assert_type(await ctx.gather("all", [plain.bind(n) for n in range(3)]), list[str])
+    assert_type(ctx.gather_now("all", [plain.bind(1)], errors="raise"), list[str])
+    assert_type(await ctx.gather("all", [plain.bind(1)], errors="return"), list[str | ChildFailed])
+    assert_type(ctx.origin, str)
+    assert_type(await app.jobs.signal("id", "approved", {"by": "eve"}, actor="eve"), bool)
+    assert_type(app.jobs.signal_sync("id", "approved"), bool)
 
 
 @app.job(around_run=[timing], around_enqueue=[routing])
@@ -210,7 +236,9 @@ async def calls() -> None:
     await plain.using(user_id="u", entity_name="order", entity_id=1, correlation_id="c").enqueue(1)
     await app.jobs.find(user_id="u", entity_name="order", entity_id=1, correlation_id="c", parent_id="p", next_id="n")
     await app.dead_letters.discard_all(user_id="u", dry_run=True)
-    await app.jobs.find(status="failed", type="plain", queue="q", user="u", entity=("order", 1), correlation="c", limit=3)
+    await app.jobs.find(
+        status="failed", type="plain", queue="q", user="u", entity=("order", 1), correlation="c", limit=3
+    )
 
     handle = await plain.enqueue(1)
     assert_type(await handle.job(), Job)

@@ -33,6 +33,10 @@ async def together(jobs: list[Batched[int, str]]) -> None:
     jobs[0].done(3)  # wrong
 
 
+def takes_text(text: str) -> str:
+    return text
+
+
 class Remind(Handler[int, str]):
     async def perform(self, data: int) -> str:
         return str(data)
@@ -102,4 +106,9 @@ async def calls(ctx: Ctx) -> None:
     cron("0 8 * * *", overlap="never")  # wrong
     Limit("x", "many")  # wrong
     ctx.progress("half")  # wrong
+    await ctx.step("size", takes_text, 3)  # wrong
+    await ctx.step("size")  # wrong
+    await ctx.gather("all", [3])  # wrong
+    await ctx.gather("all", [plain.bind(1)], errors="ignore")  # wrong
+    await app.jobs.signal("id")  # wrong
     print(result, handle)
