@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from fastapi import FastAPI
+
     from windlass.client.audit import AuditRoom
     from windlass.client.catalogue import Published
     from windlass.client.dead_letters import DeadLettersRoom
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
     from windlass.stores.contract import Capabilities, Store
+    from windlass.web.authenticating import Authenticator
     from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -563,6 +566,20 @@ class Windlass:
             **more,
         )
         return Worker(self.client, config)
+
+    def asgi(self, *, authenticate: Authenticator | None = None) -> FastAPI:
+        """The HTTP API as an ASGI application, to be served or mounted under any prefix. Needs `windlass[web]`.
+
+        Closed: without a key (`app.keys.create`) nobody is let in. `authenticate` takes the place of keys: give a
+        function from a request to a `windlass.web.Caller` to use the sign-in of your own application.
+        """
+        try:
+            from windlass.web.application import build  # only who serves loads it
+        except ImportError as error:
+            raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
+        from windlass import __version__
+
+        return build(self, version=__version__, authenticate=authenticate)
 
 
 def _surrounded(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "worker": "working",
     "dev": "working",
+    "serve": "serving",
     "enqueue": "enqueueing",
     "wait": "enqueueing",
     "jobs": "looking",
@@ -29,6 +30,7 @@ COMMANDS = {
     "schedules": "schedules",
     "workers": "looking",
     "types": "catalogue",
+    "keys": "keys",
     "stats": "stats",
     "doctor": "doctoring",
     "check": "catalogue",

@@ -53,10 +53,12 @@ class QueuesRoom:
     async def pause(self, *names: str) -> None:
         """Let nothing more be claimed from these; what runs goes on."""
         await (await self._client.ready()).queues.pause(_named(names))
+        self._shared = Shared()  # whoever did it sees it
 
     async def resume(self, *names: str) -> None:
         """Let them be claimed again."""
         await (await self._client.ready()).queues.resume(_named(names))
+        self._shared = Shared()
 
     async def limit_depth(self, name: str, max_depth: int | None) -> None:
         """Refuse enqueues beyond this many waiting jobs with QueueFull; None lifts it."""
@@ -64,6 +66,7 @@ class QueuesRoom:
         if max_depth is not None:
             check_count(max_depth, "max_depth", least=0)
         await (await self._client.ready()).queues.limit_depth(name, max_depth)
+        self._shared = Shared()
 
 
 def _counted(seen: Count, kept: Count) -> Count:

@@ -47,6 +47,13 @@ class TypesRoom:
         """Every version of every type, by type, of each the newest first: jobs enqueued by name are made by that."""
         return await (await self._client.ready()).types.list()
 
+    async def queue_of(self, type_: str) -> str:
+        """Where jobs of a type go unless they are told otherwise: as declared here, else as its newest worker says."""
+        if type_ in self._client.registry:
+            return self._client.registry.get(type_).options.queue
+        published = await self._client.published(type_)
+        return (self._client.defaults if published is None else published.declared.enqueued_with).queue
+
     async def overview(self, type_: str | None = None) -> Sequence[TypeState]:
         """Every type, or one, with the workers that handle it and the jobs that wait; each is a count of its own."""
         found = await (self.list() if type_ is None else self.get(type_))

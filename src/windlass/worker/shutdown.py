@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
 
-    from windlass.worker.worker import Worker
+
+class Stoppable(Protocol):
+    """What can be told to stop: kindly, or at once."""
+
+    def stop(self, *, now: bool = False) -> None: ...
 
 
 @contextmanager
-def stopped_by_signals(worker: Worker) -> Generator[None, None, None]:
-    """While inside, SIGTERM and SIGINT stop the worker; the second of either skips the grace period."""
+def stopped_by_signals(worker: Stoppable) -> Generator[None, None, None]:
+    """While inside, SIGTERM and SIGINT stop it; the second of either skips the grace period."""
     loop = asyncio.get_running_loop()
     seen = 0
 

@@ -1,0 +1,114 @@
+"""`keys`: what lets programs and people in over HTTP."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windlass.cli.desk import Desk, at_desk
+from windlass.cli.facts import at
+from windlass.cli.output import NOT_FOUND, USAGE, Stop
+from windlass.cli.words import maybe_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windlass.stores.contract import Key
+
+
+class Deed(StrEnum):
+    """What to do with keys."""
+
+    LIST = "list"
+    CREATE = "create"
+    REVOKE = "revoke"
+
+
+def keys(
+    ctx: typer.Context,
+    deed: Annotated[Deed, typer.Argument(metavar="[list | create | revoke]", help="What to do.")] = Deed.LIST,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME | ID …", help="Its name, or their ids.")] = None,
+    scope: Annotated[str, typer.Option(help="Some of enqueue, read, operate, admin.")] = "enqueue,read",
+    owner: Annotated[str | None, typer.Option(help="Whose jobs it sees and makes; * is everybody's.")] = None,
+    queues: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these queues; mail.* is all such.")] = None,
+    types: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these types.")] = None,
+    expires: Annotated[str | None, typer.Option(metavar="DURATION", help="For how long, such as 90d.")] = None,
+) -> None:
+    """List, create and revoke keys. A secret is shown once, when it is made; nobody can read it later.
+
+    For instance:
+
+      windlass keys create nightly --scope enqueue,read --owner ada --types 'mail.*' --expires 90d
+
+      windlass keys revoke 5f0c1e9ab2d4
+    """
+    if deed is Deed.CREATE and (len(names or ()) != 1 or owner is None):
+        raise Stop(USAGE, "whose, and what for? For instance: windlass keys create nightly --owner ada")
+    if deed is Deed.REVOKE and not names:
+        raise Stop(USAGE, "which keys? Name them by their ids, as windlass keys lists them")
+
+    async def work(desk: Desk) -> None:
+        if deed is Deed.CREATE:
+            made = await desk.app.keys.create(
+                (names or [""])[0],
+                owner=owner or "",
+                scopes=_several(scope) or [],
+                queues=_several(queues),
+                types=_several(types),
+                lasts=maybe_duration(expires, "--expires"),
+            )
+            if desk.screen.as_json:
+                desk.screen.fact({**_facts(made.key), "secret": made.secret})
+            else:
+                desk.screen.say(f"key {made.key.id} of {made.key.owner}: keep its secret now, it is not shown again")
+                desk.screen.line(made.secret)
+        elif deed is Deed.REVOKE:
+            revoked = await desk.app.keys.revoke(*(names or ()))
+            desk.screen.say(f"revoked: {', '.join(revoked) or 'none'}")
+            missing = set(names or ()) - set(revoked)
+            if missing:
+                raise Stop(NOT_FOUND, f"no key has the id {', '.join(sorted(missing))}")
+        else:
+            _show(desk, await desk.app.keys.list())
+
+    at_desk(ctx, work, makes=deed is Deed.CREATE)
+
+
+def _several(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _show(desk: Desk, found: Sequence[Key]) -> None:
+    if desk.screen.as_json:
+        for key in found:
+            desk.screen.fact(_facts(key))
+    elif not found:
+        desk.screen.say("no keys yet: windlass keys create NAME --owner NAME makes one")
+    else:
+        heads = ("id", "name", "owner", "scopes", "limited to", "last used", "state")
+        desk.screen.table(heads, [_row(key) for key in found])
+
+
+def _row(key: Key) -> tuple[object, ...]:
+    limits = [*sorted(key.grants.queues or ()), *sorted(key.grants.types or ())]
+    state = "revoked" if key.revoked_at else "lets in" if key.expires_at is None else f"until {at(key.expires_at)}"
+    used = at(key.used_at) or "never"
+    return key.id, key.name, key.owner, ", ".join(sorted(key.scopes)), ", ".join(limits) or "–", used, state
+
+
+def _facts(key: Key) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "kind": key.kind.value,
+        "name": key.name,
+        "owner": key.owner,
+        "scopes": sorted(key.scopes),
+        "queues": None if key.grants.queues is None else sorted(key.grants.queues),
+        "types": None if key.grants.types is None else sorted(key.grants.types),
+        "created_at": at(key.created_at),
+        "expires_at": at(key.expires_at),
+        "used_at": at(key.used_at),
+        "revoked_at": at(key.revoked_at),
+    }

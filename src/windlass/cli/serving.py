@@ -1,0 +1,132 @@
+"""`serve`: the HTTP API, by itself or with a worker beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from contextlib import AsyncExitStack, contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windlass.cli.desk import globals_of, run_async, the_app
+from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
+from windlass.worker.shutdown import stopped_by_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from uvicorn import Server
+
+    from windlass.app import Windlass
+    from windlass.cli.output import Screen
+    from windlass.worker.worker import Worker
+
+GRACE = 30
+"""seconds that requests under way have to be answered after the word to stop"""
+
+
+def serve(
+    ctx: typer.Context,
+    app: Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The application; else only a store.")] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine there must be keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    worker: Annotated[bool, typer.Option("--worker", help="Run jobs in this process as well.")] = False,
+    root_path: Annotated[str, typer.Option(metavar="PATH", help="Where a proxy in front has put it.")] = "",
+) -> None:
+    """Serve the HTTP API until SIGTERM or Ctrl-C: then what is under way is answered, and jobs end or are handed back.
+
+    Example: windlass serve shop.jobs:app --port 8080 --worker
+    """
+    given = globals_of(ctx)
+    if find_spec("uvicorn") is None or find_spec("fastapi") is None:
+        raise Stop(USAGE, 'the HTTP API needs the extra "web": pip install "windlass[web]"')
+    chosen = the_app(given, app)
+    if worker and app is None and given.app is None:
+        raise Stop(USAGE, "--worker needs an application with handlers: windlass serve MODULE:APP --worker")
+    run_async(_serve(chosen, given.screen, host, port, root_path, with_worker=worker))
+
+
+async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path: str, *, with_worker: bool) -> None:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app)
+        await _first_key(app, screen, host)
+        server = _server(app, host, port, root_path)
+        worker = await stack.enter_async_context(app.worker()) if with_worker else None
+        with stopped_by_signals(_Both(server, worker)):
+            serving = asyncio.create_task(server.serve())
+            while not server.started and not serving.done():  # uvicorn has no event for it
+                await asyncio.wait([serving], timeout=0.01)
+            for listening in server.servers:
+                for socket in listening.sockets:
+                    place = f"http://{_shown(socket.getsockname())}{root_path}/api/v1"
+                    screen.say(f"windlass serves {app.address} at {place}")
+            await serving
+        if not server.started:
+            raise Stop(FAILURE, f"could not listen at {host}:{port}: is something else there?")
+
+
+def _server(app: Windlass, host: str, port: int, root_path: str) -> Server:
+    from uvicorn import Config, Server
+
+    class Quiet(Server):
+        """Leaves signals to us: what came is not raised again once all is ended."""
+
+        @contextmanager
+        def capture_signals(self) -> Generator[None, None, None]:
+            yield
+
+    config = Config(
+        app.asgi(),
+        host=host,
+        port=port,
+        root_path=root_path,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        h11_max_incomplete_event_size=16 * 1024,
+    )
+    return Quiet(config)
+
+
+class _Both:
+    """Server and worker, told to stop together: first kindly, then at once."""
+
+    def __init__(self, server: Server, worker: Worker | None) -> None:
+        self._server, self._worker = server, worker
+
+    def stop(self, *, now: bool = False) -> None:
+        self._server.should_exit, self._server.force_exit = True, now
+        if self._worker is not None:
+            self._worker.stop(now=now)
+
+
+async def _first_key(app: Windlass, screen: Screen, host: str) -> None:
+    """A store without keys gets its first one, on this machine only: nobody is to be faster than its owner."""
+    if await app.keys.list():
+        return
+    if not _is_loopback(host):
+        raise Stop(
+            REFUSED,
+            f"there are no keys yet, so nobody may listen at {host}: make one with"
+            " \"windlass keys create NAME --owner '*' --scope admin\", or serve on 127.0.0.1 first",
+        )
+    made = await app.keys.create("the first", owner="*", scopes=["admin"])
+    screen.say("there were no keys yet; this one may do everything. It is shown once:")
+    screen.line(made.secret)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(name: tuple[object, ...]) -> str:
+    host, port = name[:2]
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"

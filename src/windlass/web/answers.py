@@ -1,0 +1,48 @@
+"""What the web asks of the application: the floor of answers that the command line asks, too, and nothing below it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
+
+if TYPE_CHECKING:
+    from windlass.client.audit import AuditRoom
+    from windlass.client.dead_letters import DeadLettersRoom
+    from windlass.client.handle import Handle
+    from windlass.client.health import HealthRoom
+    from windlass.client.jobs import JobsRoom
+    from windlass.client.keys import KeysRoom
+    from windlass.client.options import Asked
+    from windlass.client.queues import QueuesRoom
+    from windlass.client.schedules import SchedulesRoom
+    from windlass.client.stats import StatsRoom
+    from windlass.client.types import TypesRoom
+    from windlass.client.workers import WorkersRoom
+
+
+class Answers(Protocol):
+    """An application, as far as the web needs one."""
+
+    @property
+    def jobs(self) -> JobsRoom: ...
+    @property
+    def dead_letters(self) -> DeadLettersRoom: ...
+    @property
+    def queues(self) -> QueuesRoom: ...
+    @property
+    def schedules(self) -> SchedulesRoom: ...
+    @property
+    def workers(self) -> WorkersRoom: ...
+    @property
+    def stats(self) -> StatsRoom: ...
+    @property
+    def types(self) -> TypesRoom: ...
+    @property
+    def health(self) -> HealthRoom: ...
+    @property
+    def keys(self) -> KeysRoom: ...
+    @property
+    def audit(self) -> AuditRoom: ...
+
+    async def enqueue(
+        self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
+    ) -> Handle[Any]: ...

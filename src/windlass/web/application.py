@@ -1,0 +1,89 @@
+"""The application: routes, limits and problems put together, to be served by itself or mounted in another."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from windlass.core.errors import WindlassError
+from windlass.web.authenticating import Authenticator, ByKey
+from windlass.web.envelope import Envelope
+from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
+from windlass.web.routes import control, enqueueing, health, jobs
+
+if TYPE_CHECKING:
+    from windlass.web.answers import Answers
+
+LOG = logging.getLogger("windlass.web")
+PREFIX = "/api/v1"
+_MOST_TOLD = 5  # mistakes in one request that are told
+_METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
+
+
+def build(app: Answers, *, version: str, authenticate: Authenticator | None = None) -> FastAPI:
+    """The HTTP API of an application."""
+    web = FastAPI(
+        title="windlass",
+        version=version,
+        description="Durable background jobs: every job a resource.",
+        redirect_slashes=False,
+    )
+    web.state.windlass = app
+    web.state.authenticate = authenticate or ByKey()
+    web.include_router(health.router)
+    # Before those of single jobs: "dead-letter" and "stats" are no ids.
+    web.include_router(control.router, prefix=PREFIX)
+    web.include_router(enqueueing.router, prefix=PREFIX)
+    web.include_router(jobs.router, prefix=PREFIX)
+    web.add_middleware(Envelope)
+    web.exception_handler(Refused)(_refused)
+    web.exception_handler(WindlassError)(_refused)
+    web.exception_handler(RequestValidationError)(_invalid)
+    web.exception_handler(HTTPException)(_http)
+    web.exception_handler(Exception)(_refused)
+    return web
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    request_id = _request_id(request)
+    kind, members, headers = problem_of(error, request_id)
+    if kind.status >= 500:
+        LOG.error("request %s: %s %s failed", request_id, request.method, request.url.path, exc_info=error)
+    return _answer(kind, members, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    found = cast("RequestValidationError", error).errors()
+    unreadable = any(one["type"] == "json_invalid" for one in found)
+    kind = UNREADABLE if unreadable else INVALID
+    mistakes = [_mistake(one) for one in found[:_MOST_TOLD]]
+    detail = "; ".join(f"{one['at']}: {one['message']}" for one in mistakes)
+    members = body(kind, detail, _request_id(request), {})
+    return _answer(kind, {**members, "errors": mistakes}, {})
+
+
+def _mistake(found: dict[str, Any]) -> dict[str, str]:
+    """Where and what, without what was sent: that may be a secret."""
+    place = ".".join(str(part) for part in found["loc"])
+    return {"at": place[:200], "message": str(found["msg"])[:300]}
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    refusal = cast("HTTPException", error)
+    other = Kind(refusal.status_code, "refused", "The request was refused")
+    kind = {404: NOT_FOUND, 405: _METHOD}.get(refusal.status_code, other)
+    members = body(kind, kind.title, _request_id(request), {})
+    return _answer(kind, members, dict(refusal.headers or {}))
+
+
+def _answer(kind: Kind, members: dict[str, Any], headers: dict[str, str]) -> JSONResponse:
+    return JSONResponse(members, kind.status, headers, media_type=MEDIA_TYPE)
+
+
+def _request_id(request: Request) -> str:
+    return str(getattr(request.state, "request_id", ""))

@@ -1,0 +1,65 @@
+"""Asking: what routes are given of a request: the application, the caller with the scope that the route needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from windlass.stores.contract import Scope
+from windlass.web.answers import Answers
+from windlass.web.authenticating import Authenticator
+from windlass.web.callers import Caller
+from windlass.web.problems import UNAUTHENTICATED, Refused
+
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="windlass"'}
+
+
+def _app(request: Request) -> Answers:
+    return cast("Answers", request.app.state.windlass)
+
+
+async def _caller(request: Request) -> Caller:
+    authenticate = cast("Authenticator", request.app.state.authenticate)
+    caller = await authenticate(request, _app(request))
+    if caller is None:
+        raise Refused(UNAUTHENTICATED, "give a key in the header Authorization: Bearer …", CHALLENGE)
+    request.state.caller = caller
+    return caller
+
+
+App = Annotated[Answers, Depends(_app)]
+AnyCaller = Annotated[Caller, Depends(_caller)]
+
+
+def _enqueuer(caller: AnyCaller) -> Caller:
+    caller.check(Scope.ENQUEUE)
+    return caller
+
+
+def _reader(caller: AnyCaller) -> Caller:
+    caller.check(Scope.READ)
+    return caller
+
+
+def _operator(caller: AnyCaller) -> Caller:
+    caller.check(Scope.OPERATE)
+    return caller
+
+
+def _overseer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+    caller.check_oversight()
+    return caller
+
+
+def _admin(caller: AnyCaller) -> Caller:
+    caller.check(Scope.ADMIN)
+    return caller
+
+
+Enqueuer = Annotated[Caller, Depends(_enqueuer)]
+Reader = Annotated[Caller, Depends(_reader)]
+Operator = Annotated[Caller, Depends(_operator)]
+Overseer = Annotated[Caller, Depends(_overseer)]
+"""reads what is not one user's: workers, queues, schedules, figures of all"""
+Admin = Annotated[Caller, Depends(_admin)]

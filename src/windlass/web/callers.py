@@ -1,0 +1,62 @@
+"""Callers: who asks, whose jobs they see, and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windlass.core.grants import ANYTHING, Grants
+from windlass.stores.contract import Scope
+from windlass.web.problems import FORBIDDEN, Refused
+
+if TYPE_CHECKING:
+    from windlass.client.dead_letters import DeadLettersRoom
+    from windlass.client.jobs import JobsRoom
+    from windlass.web.answers import Answers
+
+EVERYBODY = "*"
+"""the owner of a key that is not one user's: it sees the jobs of all"""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    name: str
+    """as the audit trail has it"""
+    owner: str
+    scopes: frozenset[Scope]
+    grants: Grants = ANYTHING
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the jobs of all are shown to it."""
+        return self.owner == EVERYBODY or Scope.ADMIN in self.scopes
+
+    def may(self, scope: Scope) -> bool:
+        """Whether it was given a scope; an administrator was given all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def check(self, scope: Scope) -> None:
+        """Refuse who may not."""
+        if not self.may(scope):
+            given = ", ".join(sorted(self.scopes)) or "none"
+            raise Refused(FORBIDDEN, f"this needs the scope {scope.value}, your key has: {given}")
+
+    def check_oversight(self) -> None:
+        """Refuse one user's key what concerns all."""
+        if not self.sees_all:
+            raise Refused(FORBIDDEN, "this concerns the jobs of all users: your key is one user's")
+
+    def check_job(self, type_: str, queue: str) -> None:
+        """Refuse a job outside of what the key is limited to."""
+        if not self.grants.allow(type_=type_, queue=queue):
+            raise Refused(FORBIDDEN, f"your key is not good for jobs of the type {type_!r} in the queue {queue!r}")
+
+    def jobs(self, app: Answers) -> JobsRoom:
+        """The jobs that it sees."""
+        return app.jobs if self.sees_all else app.jobs.only(self.owner)
+
+    def dead_letters(self, app: Answers) -> DeadLettersRoom:
+        """The failed ones among them."""
+        return app.dead_letters if self.sees_all else app.dead_letters.only(self.owner)

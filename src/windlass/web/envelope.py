@@ -1,0 +1,125 @@
+"""The envelope of every request and answer: its id, its bounds while it comes in, the headers of what goes out.
+
+Plain ASGI: what comes in is counted before anything reads it, and what goes out is not held back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from windlass.web.problems import MEDIA_TYPE, TOO_LARGE, UNREADABLE, WRONG_TYPE, Kind, body
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_BODY = 1024 * 1024
+"""bytes"""
+SLOWEST = 10.0
+"""seconds that the next part of a body may take to come"""
+_SLOW = Kind(408, "too-slow", "The request came too slowly")
+_BODIES = frozenset({"POST", "PUT", "PATCH"})
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class _Ended(Exception):
+    """The request was answered while it still came in."""
+
+
+class Envelope:
+    """Around the whole application."""
+
+    def __init__(self, app: ASGIApp, largest: int = LARGEST_BODY, slowest: float = SLOWEST) -> None:
+        self._app, self._largest, self._slowest = app, largest, slowest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        await _Passage(self._app, scope, receive, send, self._largest, self._slowest).go()
+
+
+class _Passage:
+    """One request on its way."""
+
+    def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, largest: int, slowest: float) -> None:
+        self._app, self._scope, self._receive, self._send = app, scope, receive, send
+        self._largest, self._slowest = largest, slowest
+        self._id = secrets.token_hex(8)
+        self._headers = dict(reversed(scope["headers"]))
+        self._came = 0
+        self._answered = self._read = False
+
+    async def go(self) -> None:
+        self._scope.setdefault("state", {})["request_id"] = self._id
+        refusal = self._refusal()
+        if refusal is not None:
+            await self._refuse(*refusal)
+            return
+        try:
+            await self._app(self._scope, self._counted, self._told)
+        except _Ended:
+            return
+
+    def _refusal(self) -> tuple[Kind, str] | None:
+        length, names = self._headers.get(b"content-length"), [name for name, _ in self._scope["headers"]]
+        if b"content-encoding" in names:
+            return WRONG_TYPE, "a compressed body is not taken: send it as it is"
+        if names.count(b"content-length") > 1 or (length is not None and b"transfer-encoding" in names):
+            return UNREADABLE, "the length of the body is told twice"
+        if length is not None and not (length.isdigit() and length.isascii()):
+            return UNREADABLE, "the length of the body is no number"
+        if length is not None and int(length[:20]) > self._largest:
+            return TOO_LARGE, self._at_most()
+        has_body = self._scope["method"] in _BODIES and (b"transfer-encoding" in names or length not in (None, b"0"))
+        kind = self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if has_body and kind != b"application/json":
+            return WRONG_TYPE, "expected the header Content-Type: application/json"
+        return None
+
+    def _at_most(self) -> str:
+        return f"a body has at most {self._largest:,} bytes: store large data elsewhere and send a reference to it"
+
+    async def _counted(self) -> Message:
+        if self._read:
+            return await self._receive()  # only that the client has gone can come now
+        try:
+            async with asyncio.timeout(self._slowest):
+                message = await self._receive()
+        except TimeoutError:
+            await self._refuse(_SLOW, f"nothing of the body came for {self._slowest:g} seconds")
+            raise _Ended from None
+        if message["type"] == "http.request":
+            self._came += len(message.get("body", b""))
+            self._read = not message.get("more_body", False)
+            if self._came > self._largest:
+                await self._refuse(TOO_LARGE, self._at_most())
+                raise _Ended
+        return message
+
+    async def _told(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._answered = True
+            given = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in _HEADERS if pair[0] not in given]
+            message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", self._id.encode())]}
+        await self._send(message)
+
+    async def _refuse(self, kind: Kind, detail: str) -> None:
+        if self._answered:
+            return
+        text = json.dumps(body(kind, detail, self._id, {})).encode()
+        headers: list[tuple[bytes, Any]] = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(text)).encode()),
+            (b"connection", b"close"),  # what is left of the request is not read
+        ]
+        await self._told({"type": "http.response.start", "status": kind.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": text})

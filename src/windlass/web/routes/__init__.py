@@ -1,0 +1,1 @@
+"""Routes: thin; each asks the application one thing and gives the answer a shape."""

@@ -1,0 +1,161 @@
+"""Jobs: looking at them, and operating on single ones."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query, Request, Response
+
+from windlass.client.searching import Search
+from windlass.core.draft import check_id
+from windlass.core.errors import JobNotFound, SettingsError
+from windlass.core.job import Job
+from windlass.web.asking import App, Operator, Reader
+from windlass.web.callers import Caller
+from windlass.web.shapes import (
+    Asked,
+    ExplanationShape,
+    HistoryShape,
+    JobShape,
+    PageShape,
+    history_shape,
+    job_shape,
+    page_shape,
+)
+
+router = APIRouter(tags=["jobs"])
+
+
+class Wanted(Asked):
+    """Which jobs, and which page of them."""
+
+    status: list[str] | None = None
+    type: str | None = None
+    queue: str | None = None
+    user_id: str | None = None
+    entity_name: str | None = None
+    entity_id: str | None = None
+    correlation_id: str | None = None
+    parent_id: str | None = None
+    schedule: str | None = None
+    unique_key: str | None = None
+    tag: list[str] | None = None
+    fingerprint: str | None = None
+    created_since: datetime | None = None
+    created_before: datetime | None = None
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    cursor: str | None = None
+    oldest_first: bool = False
+
+    def search(self) -> Search:
+        """In the words of a search."""
+        words = {"tag": "tags"}
+        left_out = {"limit", "cursor", "oldest_first"}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
+        found: dict[str, Any] = {words.get(name, name): value for name, value in given.items() if value is not None}
+        return cast("Search", found)
+
+
+@router.get("/queue", summary="List jobs")
+async def find(wanted: Annotated[Wanted, Query()], app: App, caller: Reader) -> PageShape:
+    """Jobs that match, newest first, by pages that stay good while jobs come and go."""
+    room = caller.jobs(app)
+    page = await room.find(limit=wanted.limit, after=wanted.cursor, oldest_first=wanted.oldest_first, **wanted.search())
+    return page_shape(page, inside=caller.sees_all)
+
+
+@router.get("/queue/{job_id}", name="get_job", summary="One job")
+async def get(job_id: str, request: Request, response: Response, app: App, caller: Reader) -> JobShape | None:
+    """The job. With `If-None-Match` and the `ETag` of an earlier answer it is 304 while nothing has changed."""
+    job = await _job(caller, app, job_id)
+    tag = etag(job)
+    response.headers["ETag"] = tag
+    if tag in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+        response.status_code = 304
+        return None
+    return job_shape(job, inside=caller.sees_all)
+
+
+@router.get("/queue/{job_id}/history", summary="What happened to a job")
+async def history(job_id: str, app: App, caller: Reader) -> HistoryShape:
+    """Every move of the job, oldest first."""
+    return history_shape(await caller.jobs(app).look(_id(job_id)), inside=caller.sees_all)
+
+
+@router.get("/queue/{job_id}/explain", summary="Why a job is where it is")
+async def explain(job_id: str, app: App, caller: Reader) -> ExplanationShape:
+    """One true sentence on why the job is not running, or where it runs."""
+    told = await caller.jobs(app).explain(_id(job_id))
+    return ExplanationShape(
+        job_id=told.job_id,
+        status=told.status.value,
+        why=told.why.value,
+        text=told.text,
+        since=told.since,
+        until=told.until,
+    )
+
+
+class Reason(Asked):
+    """Why an operator does it; the job's history tells."""
+
+    reason: str | None = None
+
+
+class Signal(Asked):
+    """A value for a job that waits for it, or will."""
+
+    name: str
+    value: Any = None
+
+
+@router.post("/queue/{job_id}/retry", summary="Queue a job again")
+async def retry(job_id: str, app: App, caller: Operator, body: Reason | None = None) -> JobShape:
+    """Queue a finished, scheduled or retrying job now; a finished one with fresh attempts."""
+    await caller.jobs(app).retry(_id(job_id), actor=caller.name, reason=_reason(body))
+    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+
+
+@router.post("/queue/{job_id}/cancel", summary="Cancel a job")
+async def cancel(job_id: str, response: Response, app: App, caller: Operator, body: Reason | None = None) -> JobShape:
+    """Cancel a waiting job now; ask the worker of a running one to stop it (202)."""
+    done = await caller.jobs(app).cancel(_id(job_id), actor=caller.name, reason=_reason(body))
+    response.status_code = 200 if done else 202
+    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+
+
+@router.post("/queue/{job_id}/signal", summary="Send a job a signal")
+async def signal(job_id: str, body: Signal, app: App, caller: Operator) -> JobShape:
+    """Give a job the value that it waits for, or keep it until the job asks. The first of a name counts."""
+    await caller.jobs(app).signal(_id(job_id), body.name, body.value, actor=caller.name)
+    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+
+
+@router.delete("/queue/{job_id}", status_code=204, summary="Delete a job")
+async def delete(job_id: str, app: App, caller: Operator) -> None:
+    """Remove a job that is not running, with its history."""
+    await caller.jobs(app).delete(_id(job_id), actor=caller.name)
+
+
+def etag(job: Job) -> str:
+    """Changes with everything of a job that is shown."""
+    progress = None if job.progress is None else job.progress.text()
+    shown = (job.id, job.status, job.updated_at, job.lease_token, job.attempts, progress, job.cancel_requested_at)
+    return f'"{hashlib.sha256(repr(shown).encode()).hexdigest()[:32]}"'
+
+
+def _id(job_id: str) -> str:
+    try:
+        return check_id(job_id)
+    except SettingsError:
+        raise JobNotFound(job_id[:80]) from None  # what is no id names no job
+
+
+async def _job(caller: Caller, app: App, job_id: str) -> Job:
+    return await caller.jobs(app).get(_id(job_id))
+
+
+def _reason(body: Reason | None) -> str | None:
+    return None if body is None else body.reason

@@ -1,0 +1,190 @@
+"""Jobs as resources: enqueue, list, look, operate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.web.conftest import Ask
+from windlass import Happened, Status, Windlass
+
+
+async def made(client: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
+    answer = await client.post("/queue/enqueue", json={"type": "mail.send", "payload": {"to": "ada"}, **more})
+    assert answer.status_code == 201, answer.text
+    job: dict[str, Any] = answer.json()
+    return job
+
+
+async def test_a_job_is_made_and_found_where_its_location_says(app: Windlass, ask: Ask) -> None:
+    async with ask() as client:
+        answer = await client.post(
+            "/queue/enqueue",
+            json={
+                "type": "mail.send",
+                "payload": {"to": "ada"},
+                "entity_name": "order",
+                "entityId": "7",
+                "tags": ["t"],
+            },
+        )
+        job = answer.json()
+        assert answer.headers["location"] == f"/api/v1/queue/{job['id']}"
+        again = await client.get(f"/queue/{job['id']}")
+    assert again.json() == job
+    assert (job["_id"], job["queue"], job["status"], job["userId"]) == (job["id"], "mail", "queued", "ann")
+    assert (job["entityName"], job["entityId"], job["tags"], job["payload"]) == ("order", "7", ["t"], {"to": "ada"})
+    assert job["createdAt"].endswith("Z")
+    assert len(job["createdAt"]) == len("2026-01-01T00:00:00.000Z")
+    assert (await app.jobs.get(job["id"])).user_id == "ann"
+
+
+async def test_a_result_and_an_error_are_shown(app: Windlass, ask: Ask) -> None:
+    async with ask() as client:
+        job, failing = await made(client), (await client.post("/queue/enqueue", json={"type": "fail"})).json()
+        await app.worker(drain=True).run()
+        done, broken = [(await client.get(f"/queue/{one['id']}")).json() for one in (job, failing)]
+    assert (done["status"], done["result"]) == ("succeeded", "ada 1")
+    assert broken["error"] == {"type": "ValueError", "message": "it broke: ", "traceback": None}
+    assert broken["workerId"] is None, "whose machines run it is not the user's business"
+
+
+async def test_a_duplicate_names_the_job_that_is_there(ask: Ask) -> None:
+    async with ask() as client:
+        job = await made(client, uniqueKey="k")
+        answer = await client.post(
+            "/queue/enqueue", json={"type": "mail.send", "payload": {"to": "x"}, "uniqueKey": "k"}
+        )
+    assert answer.status_code == 409
+    assert answer.json()["existing"] == job["id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"type": "mail.send", "payload": {"too": "x"}}, "to"),
+        ({"type": "mail.send", "payload": {"to": "x"}, "nonsense": 1}, "nonsense"),
+        ({"payload": {}}, "type"),
+        ({"type": "mail.send", "payload": []}, "payload"),
+        ({"type": "mail.send", "payload": {"to": "x"}, "delay": -1}, "delay"),
+        ({"type": "mail.send", "payload": {"to": "x"}, "priority": "urgent"}, "priority"),
+        ({"type": "mail.send", "payload": {"to": "x"}, "runAt": "2030-01-01T00:00:00"}, "zone"),
+        ([], "body"),
+    ],
+    ids=str,
+)
+async def test_what_does_not_fit_is_refused_and_told_where(ask: Ask, app: Windlass, body: object, where: str) -> None:
+    async with ask() as client:
+        answer = await client.post("/queue/enqueue", json=body)
+    assert answer.status_code == 422, answer.text
+    assert where in answer.json()["detail"]
+    assert (await app.jobs.count()).n == 0
+
+
+async def test_jobs_are_listed_by_pages(ask: Ask) -> None:
+    async with ask() as client:
+        ids = [(await made(client))["id"] for _ in range(5)]
+        await client.post(f"/queue/{ids[0]}/cancel")
+        first = (await client.get("/queue", params={"limit": 2, "status": "queued"})).json()
+        second = (
+            await client.get("/queue", params={"limit": 2, "status": "queued", "cursor": first["nextCursor"]})
+        ).json()
+        both = (await client.get("/queue", params=[("status", "queued"), ("status", "cancelled")])).json()
+        failed = await client.get("/queue?status=failed")
+    assert [one["id"] for one in first["items"] + second["items"]] == ids[:0:-1]
+    assert second["nextCursor"] is None
+    assert len(both["items"]) == 5
+    assert (failed.status_code, failed.json()["items"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "status=odd", "cursor=forged", "unknown=1", "createdSince=x"]
+)
+async def test_a_question_that_makes_no_sense_is_refused(ask: Ask, query: str) -> None:
+    async with ask() as client:
+        answer = await client.get(f"/queue?{query}")
+    assert answer.status_code == 422, answer.text
+
+
+async def test_pollers_are_told_that_nothing_has_changed(ask: Ask) -> None:
+    async with ask() as client:
+        job = await made(client)
+        first = await client.get(f"/queue/{job['id']}")
+        tag = {"If-None-Match": first.headers["etag"]}
+        same = await client.get(f"/queue/{job['id']}", headers=tag)
+        await client.post(f"/queue/{job['id']}/cancel")
+        other = await client.get(f"/queue/{job['id']}", headers=tag)
+    assert (same.status_code, same.content) == (304, b"")
+    assert other.status_code == 200
+
+
+async def test_history_and_explanation(ask: Ask) -> None:
+    async with ask() as client:
+        job = await made(client)
+        history = (await client.get(f"/queue/{job['id']}/history")).json()
+        told = (await client.get(f"/queue/{job['id']}/explain")).json()
+    assert [entry["happened"] for entry in history["items"]] == ["enqueued"]
+    assert (told["why"], told["text"]) == ("in_line", "It waits for its turn.")
+
+
+async def test_operators_words_are_carried_out_and_recorded(app: Windlass, ask: Ask) -> None:
+    async with ask() as client:
+        job = await made(client)
+        path = f"/queue/{job['id']}"
+        cancelled = await client.post(f"{path}/cancel", json={"reason": "not needed"})
+        retried = await client.post(f"{path}/retry")
+        signalled = await client.post(f"{path}/signal", json={"name": "approved", "value": {"by": "bob"}})
+        again = await client.post(f"{path}/signal", json={"name": "approved"})
+        history = await app.jobs.history(job["id"])
+        gone = await client.delete(path)
+        missing = await client.get(path)
+    assert (cancelled.json()["status"], retried.json()["status"]) == ("cancelled", "queued")
+    assert (signalled.status_code, again.status_code) == (200, 409)
+    assert [entry.happened for entry in history][1:] == [Happened.CANCELLED, Happened.RETRIED, Happened.SIGNALLED]
+    assert all(str(entry.actor).startswith("key:") for entry in history[1:])
+    assert history[1].note == "not needed"
+    assert (gone.status_code, missing.status_code) == (204, 404)
+
+
+async def test_a_move_that_is_refused_tells_the_status(ask: Ask) -> None:
+    async with ask() as client:
+        job = await made(client)
+        answer = await client.post(f"/queue/{job['id']}/retry")
+    assert (answer.status_code, answer.json()["status"]) == (409, 409)
+    assert answer.json()["wanted"] == "queued"
+
+
+async def test_control_of_all_is_for_those_who_see_all(app: Windlass, ask: Ask) -> None:
+    async with ask() as user, ask("*") as operator:
+        await made(user)
+        for path in ("/queues", "/workers", "/queue/stats"):
+            assert (await user.get(path)).status_code == 403
+            assert (await operator.get(path)).status_code == 200
+        assert (await user.post("/queues/mail/pause")).status_code == 403
+        assert (await operator.post("/queues/mail/pause")).status_code == 204
+        [queue] = (await operator.get("/queues")).json()["items"]
+        assert queue["pausedAt"] is not None
+        stats = (await operator.get("/queue/stats")).json()
+    assert stats["counts"] == [{"queue": "mail", "status": "queued", "count": 1, "exact": True}]
+    [entry] = (await app.audit.list()).entries
+    assert (entry.action, entry.object) == ("queue.pause", "queue:mail")
+
+
+async def test_dead_letters_are_grouped_and_replayed(app: Windlass, ask: Ask) -> None:
+    async with ask() as client, ask("bob") as other:
+        failing = (await client.post("/queue/enqueue", json={"type": "fail"})).json()
+        await app.worker(drain=True).run()
+        [group] = (await client.get("/queue/dead-letter")).json()["groups"]
+        assert (group["type"], group["count"], group["example"]) == ("fail", 1, failing["id"])
+        assert (await other.get("/queue/dead-letter")).json()["groups"] == []
+        everything = await client.post("/queue/dead-letter/replay", json={})
+        counted = (await client.post("/queue/dead-letter/replay", json={"type": "fail", "dryRun": True})).json()
+        theirs = (await other.post("/queue/dead-letter/replay", json={"type": "fail"})).json()
+        done = (await client.post("/queue/dead-letter/replay", json={"type": "fail"})).json()
+    assert everything.status_code == 422
+    assert (counted["matched"], counted["done"], theirs["matched"]) == (1, 0, 0)
+    assert (done["matched"], done["done"]) == (1, 1)
+    replayed = await app.jobs.get(done["ids"][0])
+    assert (replayed.replay_of, replayed.status, replayed.user_id) == (failing["id"], Status.QUEUED, "ann")
