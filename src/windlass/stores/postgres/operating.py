@@ -79,29 +79,15 @@ def joining(link: Link, orders: Sequence[Order]) -> Steps[list[Answer]]:
 
 def carrying_out(link: Link, orders: Sequence[Order], tried: Sequence[Carried] = ()) -> Steps[Carried]:
     """The orders as steps of a transaction; `tried` are earlier attempts at them, one of which may be written."""
-    ids = {order.id for order in orders}
-    retried = sorted({order.id for order in orders if order.action is Action.RETRY})
-    keys: list[str] = []
-    if retried:
-        rows: Rows = yield KEYS, (retried,)
-        keys = sorted({key for (key,) in rows})
-    if keys:
-        yield LOCK, (sorted(key_locks(link, keys)),)
-    deletes = sorted({order.id for order in orders if order.action is Action.DELETE})
-    if deletes:
-        # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
-        rows = yield NEXT, (deletes,)
-        ids |= {next_id for (next_id,) in rows if next_id is not None}
-    signalled = sorted({order.id for order in orders if order.action is Action.SIGNAL})
-    rows = yield HELD, (sorted(ids), signalled)
+    keys = yield from _locking_keys(link, orders)
+    rows = yield from _holding(orders)
     # Under the locks of the rows, which an earlier attempt had until it ended.
     if (written := (yield from _written(tried))) is not None:
         return written
     deciding = _Deciding({row[0]: _Found(*row[:-1]) for row in rows})
-    xid = rows[0][-1] if rows else None
     if keys:
-        rows = yield HOLDERS, (keys,)
-        deciding.holders = dict(rows)
+        holders: Rows = yield HOLDERS, (keys,)
+        deciding.holders = dict(holders)
     answers: list[Answer] = []
     for run in _runs(orders):
         answers += [deciding.answer(order) for order in run]
@@ -110,8 +96,35 @@ def carrying_out(link: Link, orders: Sequence[Order], tried: Sequence[Carried] =
                 yield statement, tuple(list(column) for column in zip(*told, strict=True))
     freed = yield from unblocking(link, deciding.waited, deciding.unfinished)
     asked = any(answer.verdict is Operated.REQUESTED for answer in answers)
-    queued = deciding.queued + freed
+    queued, xid = deciding.queued + freed, rows[0][-1] if rows else None
     return Carried(answers, queued, [CHANGED, *([TO_CANCEL] if asked else ()), *claimable(queued)], xid)
+
+
+def _locking_keys(link: Link, orders: Sequence[Order]) -> Steps[list[str]]:
+    """The unique keys that retries may take, under their locks."""
+    retried = _of(orders, Action.RETRY)
+    if not retried:
+        return []
+    rows: Rows = yield KEYS, (retried,)
+    keys = sorted({key for (key,) in rows})
+    if keys:
+        yield LOCK, (sorted(key_locks(link, keys)),)
+    return keys
+
+
+def _holding(orders: Sequence[Order]) -> Steps[Rows]:
+    """The rows of these jobs, held."""
+    ids, deleted = {order.id for order in orders}, _of(orders, Action.DELETE)
+    if deleted:
+        # A deleted job leaves no trace: the one that awaits it has to hear of it now, so nobody else may be at that.
+        nexts: Rows = yield NEXT, (deleted,)
+        ids |= {next_id for (next_id,) in nexts if next_id is not None}
+    rows: Rows = yield HELD, (sorted(ids), _of(orders, Action.SIGNAL))
+    return rows
+
+
+def _of(orders: Sequence[Order], action: Action) -> list[str]:
+    return sorted({order.id for order in orders if order.action is action})
 
 
 def _written(tried: Sequence[Carried]) -> Steps[Carried | None]:
