@@ -15,10 +15,10 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from tests.contract.steps import DONE, HOUR, put, take
+from tests.contract.steps import DONE, HOUR, get, passed, put, take
 from tests.scale.lines import OWN
 from tests.scale.scenes import HELD, claim_all, end, insert
-from tests.support.drafts import LONG, draft, want
+from tests.support.drafts import INSTANT, LONG, draft, want
 from tests.support.servers import Server, start_postgres
 from tests.support.until import until
 from windlass.core.job import Progress
@@ -471,8 +471,9 @@ async def steps(store: Store) -> None:
     await store.jobs.apply([decide(await take(store, OF_STEPS), Waiting("paid", timedelta(0)))])
     assert (await store.jobs.promote(100)).unblocked == 1
     job = await take(store, OF_STEPS)
-    [child] = await put(store, draft(queue="steps", next_id=job.id, expires=timedelta(0)))
+    [child] = await put(store, draft(queue="steps", next_id=job.id, expires=INSTANT))
     await store.jobs.apply([decide(job, Gathering("all"))])
+    await passed(store, (await get(store, child)).expires_at)
     assert await store.jobs.claim(OF_STEPS) == []
     assert (await store.jobs.promote(100)).expired == (child,)
     await store.jobs.apply([decide(await take(store, OF_STEPS), DONE)])

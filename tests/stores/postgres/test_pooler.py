@@ -12,16 +12,18 @@ import pytest
 
 from tests.contract.invariants import check
 from tests.contract.places import PostgresPlace, postgres_url
-from tests.contract.steps import DONE, HOUR, finish, get, put, settle, status
+from tests.contract.steps import DONE, HOUR, finish, get, passed, put, settle, start, status, take
 from tests.support.apps import until_status
-from tests.support.drafts import LONG, draft, want
+from tests.support.drafts import INSTANT, LONG, draft, want
 from tests.support.processes import HOST, Node, Server, free_ports, give, new_home, not_root
 from tests.support.servers import listens
 from windlass import Status, Windlass
+from windlass.core.kept import Signal
 from windlass.core.limit import Limit
+from windlass.core.outcome import Gathering, Waiting
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
-from windlass.stores.contract import Created, Duplicate, Granted, Lease, Verdict
+from windlass.stores.contract import Action, Created, Duplicate, Granted, Keep, Lease, Operated, Order, Verdict
 from windlass.stores.postgres.store import PostgresStore
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.xdist_group("postgres-pooler")]
@@ -110,6 +112,22 @@ async def test_keys_schedules_and_operators_through_a_pooler(pooled: PostgresSto
     assert await settle(pooled, job) is Verdict.APPLIED
     assert await status(pooled, held) is Status.SCHEDULED
     assert (await get(pooled, job.id)).result == "done"
+
+
+async def test_steps_through_a_pooler(pooled: PostgresStore) -> None:
+    job = await start(pooled)
+    keep = Keep(Lease(job.id, job.lease_token), "step:a", "1")
+    assert await pooled.jobs.keep([keep]) == [Verdict.APPLIED]
+    assert await settle(pooled, job, Waiting("approved", HOUR)) is Verdict.APPLIED
+    order = Order(id=job.id, action=Action.SIGNAL, actor="ann", signal=Signal("approved", "true"))
+    assert [answer.verdict for answer in await pooled.jobs.operate([order])] == [Operated.DONE]
+    again = await take(pooled)
+    assert again.kept == {"step:a": 1, "signal:approved": True}
+    [child] = await put(pooled, draft(next_id=again.id, expires=INSTANT))
+    assert await settle(pooled, again, Gathering("all")) is Verdict.APPLIED
+    await passed(pooled, (await get(pooled, child)).expires_at)
+    assert (await pooled.jobs.promote(10)).expired == (child,)
+    assert (await take(pooled)).id == again.id
 
 
 async def test_a_worker_runs_behind_a_pooler_by_polling(pooler: str, place: PostgresPlace) -> None:
