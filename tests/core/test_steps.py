@@ -24,7 +24,7 @@ from windlass.core.errors import (
 )
 from windlass.core.handler import Declaration
 from windlass.core.job import Error, Job
-from windlass.core.kept import MOST
+from windlass.core.kept import LARGEST, MOST, MOST_BYTES
 from windlass.core.outcome import Gathering, Released, Waiting
 from windlass.core.signals import LONGEST, Cancel, Suspend, mentions_suspension, suspension_in
 from windlass.core.status import Status
@@ -196,6 +196,21 @@ async def test_what_cannot_be_kept_is_refused_before_it_is_written() -> None:
     assert book.written == []
 
 
+async def test_what_is_saved_in_place_of_another_takes_no_more_room() -> None:
+    large, book = "x" * (LARGEST - 100), Book()
+    ctx = book.attempt()
+    for _ in range(10):
+        await ctx.save(large)
+    for n in range(MOST_BYTES // LARGEST - 1):
+        await ctx.step("large", lambda: large, key=str(n))
+    with pytest.raises(PayloadInvalid, match="has no room for step:large:one-more"):
+        await ctx.step("large", lambda: large, key="one-more")
+    await ctx.save(large)
+    assert len(book.kept) == MOST_BYTES // LARGEST
+    with pytest.raises(PayloadInvalid, match="has no room for step:large:again"):
+        await book.attempt().step("large", lambda: large, key="again")
+
+
 def test_the_type_of_a_step_is_the_return_annotation_whatever_is_called() -> None:
     class Called:
         def __call__(self) -> set[int]:
@@ -215,6 +230,22 @@ def test_the_type_of_a_step_is_the_return_annotation_whatever_is_called() -> Non
     assert codec_of(nothing).encode(None) == "null"
     assert codec_of(lambda: 1).decode("[1]") == [1]
     assert codec_of(double) is codec_of(halve)
+    assert codec_of(Listed([1])).decode("[1]") == {1}
+    assert codec_of(Listed).decode('{"values":[1]}') == Listed([1])
+    assert codec_of(Listed([1]).method) is codec_of(Listed([2]).method)
+
+
+@dataclass
+class Listed:
+    """Something to call that cannot be looked up by: its fields make it unhashable."""
+
+    values: list[int]
+
+    def __call__(self) -> set[int]:
+        return {*self.values}
+
+    def method(self) -> float:
+        return len(self.values)
 
 
 def test_an_annotation_that_cannot_be_read_says_so() -> None:

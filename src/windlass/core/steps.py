@@ -22,6 +22,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+from weakref import WeakKeyDictionary
 
 from windlass.core.draft import ids_after
 from windlass.core.errors import (
@@ -33,7 +34,18 @@ from windlass.core.errors import (
     TransactionRefused,
     WindlassError,
 )
-from windlass.core.kept import GATHER, SAVED, check_fits, gather_name, read_kept, signal_name, step_name
+from windlass.core.kept import (
+    GATHER,
+    MOST,
+    MOST_BYTES,
+    SAVED,
+    check_fits,
+    gather_name,
+    read_kept,
+    signal_name,
+    size_of,
+    step_name,
+)
 from windlass.core.keys import shown
 from windlass.core.outcome import Gathering, Outcome, Released, Waiting
 from windlass.core.payload import ResultCodec
@@ -128,12 +140,14 @@ class Remembers(Protocol):
 class Steps:
     """What one attempt knows of its job's memory."""
 
-    __slots__ = ("_check", "_job", "_remembers", "_used", "kept", "suspended")
+    __slots__ = ("_bytes", "_check", "_job", "_remembers", "_used", "kept", "suspended")
 
     def __init__(self, job: Job, remembers: Remembers | None, check: Callable[[], None]) -> None:
         self._job, self._remembers, self._check = job, remembers, check
         self._used: set[str] = set()
         self.kept = read_kept(job.kept_json)
+        self._bytes = 0 if job.kept_json is None else len(job.kept_json.encode())
+        """at least as many as all names and values have"""
         self.suspended: Outcome | None = None
         """as what the attempt has been suspended, once it has"""
 
@@ -285,8 +299,16 @@ class Steps:
             text = codec.encode(value)
         except PayloadInvalid as error:
             raise StepInvalid(self._job.id, label, f"cannot be kept: {error}") from None
-        check_fits(self.kept, label, text, self._job.id)
+        self._check_fits(label, text)
         return text
+
+    def _check_fits(self, label: str, text: str) -> None:
+        """Count anew only where there may be no room: else each of a thousand saves would count all that is kept."""
+        size = size_of(label, text)
+        if self._bytes + size > MOST_BYTES or len(self.kept) >= MOST:
+            check_fits(self.kept, label, text, self._job.id)
+            self._bytes = sum(size_of(name, kept) for name, kept in self.kept.items() if name != label)
+        self._bytes += size
 
     def _value(self, label: str, codec: ResultCodec) -> Any:
         """As it was kept, in every attempt alike: what differs after a crash only would be found too late."""
@@ -390,9 +412,21 @@ def codec_of(function: Callable[..., Any]) -> ResultCodec:
     """The codec of what a function returns, by its annotation; of one that has none, plain JSON."""
     while isinstance(function, functools.partial):
         function = function.func
-    if not hasattr(function, "__annotations__"):
-        function = type(function).__call__
-    hint = _returned(function)
+    function = getattr(function, "__func__", function)  # of a bound method, which is another one at every call
+    try:
+        codec = _codecs.get(function)
+        if codec is None:
+            codec = _codecs[function] = _made(function)
+    except TypeError:  # an object that can be called, and not looked up by
+        return _made(function)
+    return codec
+
+
+def _made(function: Callable[..., Any]) -> ResultCodec:
+    if isinstance(function, type):
+        hint = function  # called, it makes one of itself
+    else:
+        hint = _returned(function if inspect.isroutine(function) else type(function).__call__)
     try:
         return _codec(hint)
     except TypeError:  # of a type that cannot be looked up by: its annotations hold a list, for one
@@ -421,3 +455,4 @@ def _codec(hint: Any) -> ResultCodec:
 
 
 _PLAIN = ResultCodec("the step", Any)
+_codecs: WeakKeyDictionary[Callable[..., Any], ResultCodec] = WeakKeyDictionary()
