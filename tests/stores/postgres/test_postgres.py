@@ -22,7 +22,7 @@ from tests.support.until import until
 from windlass.core.errors import SchemaMismatch, StoreUnavailable
 from windlass.core.history import Happened
 from windlass.core.job import Job
-from windlass.core.outcome import Failed
+from windlass.core.outcome import Failed, Waiting
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.core.unique import Unique
@@ -50,6 +50,7 @@ async def test_the_queries_of_the_page_work(store: PostgresStore, place: Postgre
     options = {"entity_name": "resume", "entity_id": "42", "user_id": "ann", "correlation_id": "request-7"}
     await finish(store, draft(payload='{"file_name":"cv.pdf"}', **options))
     await finish(store, draft(**options), Failed(BOOM, again=False))
+    await settle(store, await start(store), Waiting("approved", LONG))
     last = draft(awaits="end")
     await put(store, last, draft(next_id=last.id))
     assert await place.run(query)
