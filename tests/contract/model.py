@@ -1,9 +1,11 @@
 """What a store should do, in plain dictionaries: no clock, no concurrency, no batches.
 
-It knows priorities, queues, delays, unique keys and what replaces their holders, idempotency, depths, limits, rates and
-flows; not turns, ageing, schedules, transactions, nor the end of a rate's or an idempotency key's window.
+It knows priorities, queues, delays, unique keys and what replaces their holders, idempotency, depths, limits, rates,
+flows, kept values, signals, gathered children and expiry; not turns, ageing, schedules, transactions, nor the end of a
+rate's or an idempotency key's window.
 
-It restates on purpose what `core.admission` says: most stores decide by that, and a mistake there is to be found, too.
+It restates on purpose what `core.admission` and `core.kept` say: most stores decide by that, and a mistake there is to
+be found, too.
 
 The model takes three things from the store's word: in which order queued jobs stand (their instants), which of the
 jobs that may not run yet are blocked already and which still queued, and whether a finished job whose idempotency key
@@ -15,7 +17,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
+from tests.support.drafts import INSTANT
 from windlass.core.draft import Draft
 from windlass.core.history import Happened
 from windlass.core.status import WAITING, Status
@@ -59,9 +63,20 @@ class Row:
     """jobs that name it as their next have not ended"""
     parked: bool = False
     """nobody could read its payload"""
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+    waits: str | None = None
+    """the name, as it is kept, of the signal it waits for"""
+    gathers: bool = False
+    """it has awaited the end of its children, whatever it awaited when it was enqueued"""
+    expires: timedelta | None = None
+
+    @property
+    def late(self) -> bool:
+        """Whether no worker took it in time, or will have in a moment."""
+        return self.expires == INSTANT and self.token == 0 and not self.status.finished
 
     def end(self) -> None:
-        self.held, self.due, self.awaits, self.parked = None, False, False, False
+        self.held, self.due, self.awaits, self.parked, self.waits = None, False, False, False, None
 
 
 @dataclass
@@ -90,7 +105,9 @@ class Model:
             return Full(queue, self.depths[queue])
         awaits = draft.options.awaits is not None
         status = Status.SCHEDULED if later else Status.BLOCKED if awaits else Status.QUEUED
-        self.rows[draft.id] = Row(draft, status, draft.unique_queued, [Happened.ENQUEUED], due=due, awaits=awaits)
+        row = Row(draft, status, draft.unique_queued, [Happened.ENQUEUED], due=due, awaits=awaits)
+        row.expires = draft.options.expires
+        self.rows[draft.id] = row
         if key is not None:
             self.known[key] = draft.id
         return Created(draft.id)
@@ -101,8 +118,11 @@ class Model:
             return Duplicate(holder, draft.unique_queued or "")
         options = replace(row.draft.options, priority=draft.options.priority)
         row.draft = row.draft._replace(payload_json=draft.payload_json, options=options)
-        row.status, row.due, row.parked = Status.SCHEDULED if later else Status.QUEUED, due, False
+        row.expires = draft.options.expires
         row.told.append(Happened.REPLACED)
+        if not row.awaits:
+            row.status, row.due, row.parked = Status.SCHEDULED if later else Status.QUEUED, due, False
+            row.waits = None
         return Replaced(holder)
 
     def waiting(self, queue: str) -> int:
@@ -156,7 +176,7 @@ class Model:
             row = self.rows[id_]
             queue = row.draft.options.queue
             open_ = queue not in self.paused and (left is None or left.get(queue, 0) > 0)
-            if row.status is Status.QUEUED and open_ and self.may_run(id_):
+            if row.status is Status.QUEUED and open_ and not row.late and self.may_run(id_):
                 first.setdefault(queue, id_)
         return list(first.values())
 
@@ -178,12 +198,52 @@ class Model:
         if row.cancel:
             transition = honour_cancel(transition)
         row.status, row.due, row.expired = transition.to, due and transition.delay is not None, False
-        row.parked = row.status is Status.BLOCKED
+        row.parked = transition.happened is Happened.BLOCKED
+        if transition.happened is Happened.SUSPENDED:
+            self.suspend(row, transition.blocked_by or "")
         row.attempts -= transition.give_back
         row.crashes += transition.crashed
         row.told.append(transition.happened)
         if row.status.finished:
             self.end(row)
+
+    def suspend(self, row: Row, line: str) -> None:
+        row.awaits = row.gathers = not line.startswith("signal:") and row.status is Status.BLOCKED
+        row.waits = None if row.awaits else line
+        if line in row.kept:
+            row.status, row.due, row.waits = Status.QUEUED, False, None
+        elif row.awaits:
+            self.gather(row)
+
+    def gather(self, row: Row) -> None:
+        """Let it go on if no child is live."""
+        if all(one.status.finished for one in self.rows.values() if one.draft.next_id == row.draft.id):
+            row.status, row.awaits = Status.QUEUED, False
+
+    def keep(self, lease: Lease, name: str, text: str) -> bool:
+        owned = self.owns(lease)
+        if owned:
+            self.rows[lease.id].kept[name] = text
+        return owned
+
+    def signal(self, id_: str, name: str, text: str) -> Answer:
+        row = self.rows.get(id_)
+        if row is None:
+            return Answer(Operated.MISSING)
+        found, waited = row.status, row.waits == name
+        if found.finished:
+            return Answer(Operated.REFUSED, found)
+        if name in row.kept:
+            return Answer(Operated.DUPLICATE, found)
+        row.kept[name] = text
+        row.told.append(Happened.SIGNALLED)
+        if waited:
+            row.status, row.due, row.waits = Status.QUEUED, False, None
+        return Answer(Operated.DONE if waited else Operated.KEPT, found)
+
+    def time_out(self, row: Row) -> None:
+        row.kept[row.waits or ""] = "null"
+        row.status, row.due, row.waits = Status.QUEUED, False, None
 
     def end(self, row: Row) -> None:
         row.end()
@@ -194,12 +254,12 @@ class Model:
         row = self.rows.get(ended.draft.next_id or "")
         if row is None or not row.awaits:
             return
-        if spoiled and row.draft.options.awaits == "success":
+        if spoiled and row.draft.options.awaits == "success" and not row.gathers:
             row.status = Status.CANCELLED
             row.told.append(Happened.CANCELLED)
             self.end(row)
-        elif all(one.status.finished for one in self.rows.values() if one.draft.next_id == row.draft.id):
-            row.status, row.awaits = Status.QUEUED, False
+        else:
+            self.gather(row)
 
     def prunable(self, row: Row) -> bool:
         after = self.rows.get(row.draft.next_id or "")
@@ -253,6 +313,7 @@ class Model:
         if row.status.finished:
             row.attempts = row.crashes = 0
             row.cancel, row.held, row.charged = False, row.draft.unique_queued, None
+            row.expires = None
         row.status, row.due, row.parked = Status.QUEUED, False, False
         row.told.append(Happened.RETRIED)
         return Operated.DONE

@@ -25,14 +25,27 @@ from tests.support.drafts import INSTANT, LONG, draft, want
 from windlass.core.draft import Draft
 from windlass.core.history import Entry, Happened
 from windlass.core.job import Job, Progress
+from windlass.core.kept import Signal, read_kept, signal_name
 from windlass.core.limit import Limit
-from windlass.core.outcome import Cancelled, Crashed, Failed, Lost, Outcome, Released, Snoozed, Succeeded, Unfit
+from windlass.core.outcome import (
+    Cancelled,
+    Crashed,
+    Failed,
+    Gathering,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+    Unfit,
+    Waiting,
+)
 from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.core.unique import OnConflict, Unique
-from windlass.stores.contract import Action, Created, Lease, Report, Retention, Store, Verdict
+from windlass.stores.contract import Action, Created, Keep, Lease, Operated, Order, Report, Retention, Store, Verdict
 
 T = TypeVar("T")
 SLOW = Retry(5, base=3600, cap=3600, jitter=False)
@@ -48,6 +61,10 @@ ENDS: list[Outcome] = [
     Released("stopping"),
     Crashed("died"),
     Unfit(BOOM),
+    Waiting("go", HOUR),
+    Waiting("go", INSTANT),
+    Waiting("stop", HOUR),
+    Gathering("children"),
 ]
 # Keys of waiting only are apart from the others: a waiting job may keep another from running, but is no part of the
 # line that an ending frees in the same step.
@@ -61,6 +78,8 @@ KINDS: list[Kind] = [
     *[{"limit": limit, "max_crashes": crashes} for limit in LIMITS for crashes in (1, 2)],
     *[{"rate": rate} for rate in RATES],
 ]
+OF_ITS_OWN = ("payload:", "flow:", "signal:")
+"""what a job is blocked by that is not a claim's to say"""
 CONFLICTS: list[OnConflict] = ["existing", "existing", "replace"]
 OUTCOMES = st.sampled_from(ENDS)
 QUEUES = st.sampled_from(["a", "b"])
@@ -154,6 +173,18 @@ class Machine(RuleBasedStateMachine):
     def enqueue_limited(self, queue: str, limit: Limit | None, rate: Rate | None, delay: timedelta | None) -> str:
         return self.insert(draft(queue=queue, limit=limit, rate=rate, delay=delay, max_crashes=1), delay)
 
+    @rule(target=ids, queue=QUEUES, delay=st.sampled_from([None, HOUR]), expires=st.sampled_from([INSTANT, HOUR]))
+    def enqueue_expiring(self, queue: str, delay: timedelta | None, expires: timedelta) -> str:
+        return self.insert(draft(queue=queue, delay=delay, expires=expires), delay)
+
+    @rule(target=ids, which=st.integers(0, 9), n=st.integers(0, 2), gathers=st.booleans())
+    def enqueue_children(self, which: int, n: int, gathers: bool) -> MultipleResults[str]:
+        parents = self.running(which)
+        children = [self.insert(draft(queue="c", next_id=parent.id)) for parent in parents for _ in range(n)]
+        if gathers:
+            self.apply(parents, [Gathering("children")] * len(parents))
+        return multiple(*children)
+
     @rule(id_=ids)
     def enqueue_again(self, id_: str) -> None:
         row = self.model.rows.get(id_)
@@ -164,6 +195,7 @@ class Machine(RuleBasedStateMachine):
         jobs = [job for job in self.run(self.store.views.get(list(self.model.rows))) if job]
         order = [job.id for job in sorted(jobs, key=lambda job: (job.priority, job.run_at, job.id))]
         look_from_the_beginning(self.store)
+        self.let_expire()
         claimed = self.run(self.store.jobs.claim(want(n, lease=lease, queues=queues)))
         self.model.claim(order, [job.id for job in claimed], n, queues, expired=lease == INSTANT)
         return claimed
@@ -229,6 +261,30 @@ class Machine(RuleBasedStateMachine):
         [found] = self.run(self.store.jobs.report([Report(lease, Progress(done=1))]))
         assert (found is Verdict.APPLIED) == owned
 
+    @rule(job=leases, name=st.sampled_from(["step:a", "saved", "signal:go"]), n=st.integers(1, 9))
+    def keep(self, job: Job, name: str, n: int) -> None:
+        keep = Keep(Lease(job.id, job.lease_token), name, str(n))
+        [found] = self.run(self.store.jobs.keep([keep]))
+        assert (found is Verdict.APPLIED) == self.model.keep(keep.lease, keep.name, keep.json)
+
+    @rule(id_=ids, name=st.sampled_from(["go", "go", "stop"]), n=st.integers(1, 9))
+    def signal(self, id_: str, name: str, n: int) -> None:
+        expected = self.model.signal(id_, signal_name(name), str(n))
+        order = Order(id=id_, action=Action.SIGNAL, actor="ann", signal=Signal(name, str(n)))
+        assert self.run(self.store.jobs.operate([order])) == [expected]
+
+    @rule(which=st.integers(0, 9), n=st.integers(1, 9), timeout=st.sampled_from([HOUR, INSTANT]))
+    def signal_what_is_about_to_wait(self, which: int, n: int, timeout: timedelta) -> None:
+        for job in self.running(which):
+            self.signal(job.id, "go", n)
+            self.apply([job], [Waiting("go", timeout)])
+
+    @rule(which=st.integers(0, 9), n=st.integers(1, 9))
+    def signal_what_waits(self, which: int, n: int) -> None:
+        waits = [(id_, row.waits) for id_, row in self.model.rows.items() if row.waits is not None]
+        for id_, line in waits[which % len(waits) :][:1] if waits else ():
+            self.signal(id_, line.removeprefix("signal:"), n)
+
     @rule(id_=ids, action=st.sampled_from([Action.CANCEL, Action.RETRY, Action.DELETE]))
     def operate(self, id_: str, action: Action) -> None:
         expected = self.model.operate(id_, action)
@@ -236,11 +292,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(n=st.sampled_from([1, 2, 100]))
     def promote(self, n: int) -> None:
-        due = [id_ for id_, row in self.model.rows.items() if row.due]
-        for id_ in due:
+        timed = [id_ for id_, row in self.model.rows.items() if row.due]
+        for id_ in timed:
             self.run(passed(self.store, self.run(get(self.store, id_)).run_at))
+        waited = [id_ for id_ in timed if self.model.rows[id_].waits is not None]
+        due = [id_ for id_ in timed if id_ not in waited]
+        late = self.let_expire()
         found = self.run(self.store.jobs.promote(n))
         assert found.promoted == min(n, len(due))
+        assert (len(found.expired), set(found.expired) <= set(late)) == (min(n, len(late)), True)
+        for id_ in found.expired:
+            assert self.model.operate(id_, Action.CANCEL).verdict is Operated.DONE
+        over = [id_ for id_ in waited if self.run(get(self.store, id_)).status is Status.QUEUED]
+        assert len(over) == min(n, len(waited))
+        for id_ in over:
+            self.model.time_out(self.model.rows[id_])
         for id_ in due:
             job = self.run(get(self.store, id_))
             if job.status is Status.QUEUED:
@@ -248,6 +314,13 @@ class Machine(RuleBasedStateMachine):
                 row.status, row.due = Status.QUEUED, False
                 row.told.append(Happened.PROMOTED)
         assert sum(self.model.rows[id_].due for id_ in due) == len(due) - found.promoted
+
+    def let_expire(self) -> list[str]:
+        """Those that no worker has taken in time, once it is over."""
+        late = [id_ for id_, row in self.model.rows.items() if row.late]
+        for id_ in late:
+            self.run(passed(self.store, self.run(get(self.store, id_)).expires_at))
+        return late
 
     @rule(n=st.sampled_from([1, 100]))
     def rescue(self, n: int) -> None:
@@ -296,17 +369,19 @@ class Machine(RuleBasedStateMachine):
         assert {job.id for job in jobs} == set(self.model.rows), "I4"
         for job, history in zip(jobs, histories, strict=True):
             self.compare(job, history)
-        # Who waits for a rate or for other jobs is in no line that an end could free.
-        assert orphans([job for job in jobs if not (job.blocked_by or "").startswith(("rate:", "flow:"))]) == []
+        assert orphans(jobs) == []
 
     def compare(self, job: Job, history: list[Entry]) -> None:
         row = self.model.rows[job.id]
-        if {row.status, job.status} <= READY and not row.awaits and not row.parked:
+        waits = row.awaits or row.parked or row.waits is not None or (job.blocked_by or "").startswith(OF_ITS_OWN)
+        if {row.status, job.status} <= READY and not waits:
             row.status = job.status
         assert (job.status, job.attempts, job.crashes, job.lease_token, job.unique_key) == (
             *(row.status, row.attempts, row.crashes, row.token, row.held),
         )
         assert (job.payload_json, job.priority) == (row.draft.payload_json, row.draft.options.priority)
+        assert (read_kept(job.kept_json), job.expires_at is not None) == (row.kept, row.expires is not None)
+        assert row.waits in (None, job.blocked_by)
         assert moves([entry.happened for entry in history]) == moves(row.told)
 
 

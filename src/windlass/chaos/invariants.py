@@ -17,10 +17,17 @@ from windlass.core.blocked import Kind, lines
 from windlass.core.history import HISTORY_LIMIT
 from windlass.core.status import allowed
 
-STAYS = {Happened.REFUSED, Happened.CANCEL_REQUESTED, Happened.REPLACED, Happened.AGED}
-"""what is told without a move"""
-ENDS = {Happened.SUCCEEDED, Happened.RETRYING, Happened.SNOOZED, Happened.RELEASED, Happened.CRASHED}
+MAY_MOVE = {Happened.REPLACED, Happened.SIGNALLED}
+"""what is told with or without a move"""
+STAYS = {Happened.REFUSED, Happened.CANCEL_REQUESTED, Happened.AGED} | MAY_MOVE
+"""what is told without a move, or may be"""
+ENDS = {
+    *(Happened.SUCCEEDED, Happened.RETRYING, Happened.SNOOZED, Happened.RELEASED),
+    *(Happened.CRASHED, Happened.SUSPENDED),
+}
 """what only the holder of a lease does"""
+IN_LINE = (Kind.LIMIT, Kind.UNIQUE)
+"""what jobs wait for that others of their line give back"""
 CLOCKS = 0.05
 """seconds by which stamps of neighbouring writes may lie in each other: a claim may read the clock, then wait"""
 
@@ -90,7 +97,7 @@ def _history(job: Job, history: Sequence[Entry]) -> Iterator[str]:
         if after.number != before.number + 1 or after.at < before.at:
             yield "I9"
         if after.happened in STAYS:
-            if after.status is not before.status and after.happened is not Happened.REPLACED:
+            if after.status is not before.status and after.happened not in MAY_MOVE:
                 yield "I9"
         elif not allowed(before.status, after.status):
             yield "I9"
@@ -142,8 +149,8 @@ def orphans(jobs: Sequence[Job]) -> list[str]:
     held = {job.unique_key: job.id for job in jobs if job.unique_key is not None}
     found: list[str] = []
     for job in jobs:
-        if job.status is not Status.BLOCKED or Kind.PAYLOAD.blocks(job.blocked_by):
-            continue  # what nobody can read waits for a worker, and for no other job
+        if job.status is not Status.BLOCKED or not any(kind.blocks(job.blocked_by) for kind in IN_LINE):
+            continue  # no end of another job that shares its line lets it go on
         line = [one for one in jobs if shares_line(one, job)]
         free = (job.limit or 0) if job.limit_key is not None else 1
         free -= sum(one.status is Status.PROCESSING for one in line if one.limit_key is not None)
