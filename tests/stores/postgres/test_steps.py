@@ -20,6 +20,7 @@ from tests.support.drafts import INSTANT, draft, want
 from tests.support.forwarder import Forwarder, forwarder
 from tests.support.processes import HOST
 from tests.support.until import until
+from windlass.core.events import Hub
 from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.kept import Signal
@@ -30,6 +31,7 @@ from windlass.stores.addresses import store_at
 from windlass.stores.contract import About, Action, Answer, Keep, Lease, Notice, Operated, Order, Store, Verdict
 from windlass.stores.postgres.schema import MIGRATIONS
 from windlass.stores.postgres.store import PostgresStore
+from windlass.worker.chores.promoting import Promoting
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -186,6 +188,17 @@ async def test_a_signal_that_is_being_written_is_not_timed_out_beside(store: Pos
     assert (await store.jobs.promote(10)).unblocked == 0
     assert (await get(store, job.id)).kept == {"signal:approved": 1}
     assert await told(store, job.id) == [*SUSPENDED, Happened.SIGNALLED]
+
+
+async def test_a_worker_does_not_look_on_and_on_at_what_is_due_and_held(store: PostgresStore, db: Connection) -> None:
+    job = await waiting(store, Waiting("approved", INSTANT))
+    await passed(store, job.run_at)
+    promoting = Promoting(store, Hub(), poll=60, promoted=lambda: None)
+    await hold(db, job.id)
+    assert 0 < await promoting.once() < 1
+    await db.execute("ROLLBACK")
+    assert await promoting.once() == 60
+    assert await status(store, job.id) is Status.QUEUED
 
 
 async def test_the_last_child_that_ends_while_its_parent_suspends_lets_it_go_on_at_once(store: PostgresStore) -> None:

@@ -40,7 +40,12 @@ class Promoting:
             return 0.0
         if max(done.promoted, len(done.expired)) >= AT_ONCE:
             return 0.0
-        return self._poll if done.next_due is None else min(self._poll, done.next_due.total_seconds())
+        if done.next_due is None:
+            return self._poll
+        moved = done.promoted or done.unblocked or done.expired
+        # What is due and was left is held by somebody, a transaction that stays open for one.
+        least = 0.0 if moved or done.next_due else _LEAST
+        return max(least, min(self._poll, done.next_due.total_seconds()))
 
     async def promote(self, n: int) -> Promoted:
         """Promote at most `n`, tell of them and let them be claimed."""
