@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.support import Shop
-from windlass import Job, Retry, Windlass
+from windlass import Batched, Job, Retry, Windlass
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -51,6 +51,20 @@ def job_of(shop: Shop, job_id: str) -> Job:
         return await app.jobs.get(job_id)
 
     return shop.ask(get)
+
+
+def test_types_show_batches_and_expiry(shop: Shop) -> None:
+    async def work(app: Windlass) -> None:
+        @app.job(batch=25, expires=90)
+        async def index(jobs: list[Batched[int, None]]) -> None: ...
+
+        async with app.worker():
+            pass
+
+    shop.ask(work)
+    out = shop.ok("types", "index")
+    assert "at most 25 jobs in one call" in out
+    assert "1 m 30 s" in out
 
 
 def test_types_are_listed_with_their_options_in_words(published: Shop) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.core.making import a_job
-from windlass.core.batch import MOST, Batched, alone
+from windlass.core.batch import MOST, Batched, alone, context_of
 from windlass.core.context import Ctx
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, SettingsError
@@ -41,6 +41,7 @@ def test_a_job_of_a_batch_shows_what_it_is() -> None:
     assert (one.id, one.job, one.data, one.attempt, one.cancelled) == (a_job().id, a_job(attempts=2), 7, 2, True)
     one.progress(1, of=2, note="half")
     assert reports == [Progress(done=1, of=2, note="half")]
+    assert context_of(one).id == one.id
     assert repr(one) == f"<mail.send {a_job().id} of a batch>"
 
 
