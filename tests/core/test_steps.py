@@ -26,9 +26,10 @@ from windlass.core.handler import Declaration
 from windlass.core.job import Error, Job
 from windlass.core.kept import LARGEST, MOST, MOST_BYTES
 from windlass.core.outcome import Gathering, Released, Waiting
+from windlass.core.returned import codec_of
 from windlass.core.signals import LONGEST, Cancel, Suspend, mentions_suspension, suspension_in
 from windlass.core.status import Status
-from windlass.core.steps import codec_of, gathered_as
+from windlass.core.steps import gathered_as
 
 T = TypeVar("T")
 FIRST = make_id(1_700_000_000_000, 5)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from windlass.core.errors import ChildFailed
     from windlass.core.job import Job
-    from windlass.core.steps import Errors, Gatherable, Remembers
+    from windlass.core.remembers import Gatherable, Remembers
+    from windlass.core.steps import Errors
 
 MOST_PROGRESS = 2**53
 """up to here a float counts every whole number"""

@@ -8,21 +8,9 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NoReturn,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from windlass.core.draft import ids_after
 from windlass.core.errors import (
@@ -48,7 +36,7 @@ from windlass.core.kept import (
 )
 from windlass.core.keys import shown
 from windlass.core.outcome import Gathering, Outcome, Released, Waiting
-from windlass.core.payload import ResultCodec
+from windlass.core.returned import PLAIN, codec_of
 from windlass.core.signals import LONGEST, Suspend, as_duration, mentions_suspension
 from windlass.core.status import Status
 
@@ -57,84 +45,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from windlass.core.draft import Draft
-    from windlass.core.handler import Declaration
     from windlass.core.job import Job
+    from windlass.core.payload import ResultCodec
+    from windlass.core.remembers import Gatherable, Remembers
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 Errors: TypeAlias = Literal["raise", "return"]
 MOST_GATHERED = 10_000
-
-
-class Promise(Protocol[R_co]):
-    """What enqueueing gives."""
-
-    async def result(self, timeout: float | timedelta | None = None) -> R_co:
-        """The result of the job."""
-        ...
-
-
-class Gatherable(Protocol[R_co]):
-    """A job not yet enqueued, as `bind` makes it."""
-
-    @property
-    def type(self) -> str:
-        """The name of its handler."""
-        ...
-
-    @property
-    def declaration(self) -> Declaration:
-        """Its handler."""
-        ...
-
-    def draft(self) -> Draft:
-        """What would be enqueued here."""
-        ...
-
-    async def enqueue(self, tx: object | None = None) -> Promise[R_co]:
-        """Enqueue it by itself."""
-        ...
-
-
-class Remembers(Protocol):
-    """The worker's part: where values are kept, and children are inserted and looked at. From any loop or thread."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the worker is shutting down."""
-        ...
-
-    async def keep(self, name: str, text: str) -> None:
-        """Return when it is durable; LeaseLost when the job is another worker's."""
-        ...
-
-    async def keep_in(self, tx: object, name: str, text: str) -> None:
-        """The same inside the handler's own transaction."""
-        ...
-
-    def keep_in_now(self, tx: object, name: str, text: str) -> None:
-        """The same inside a synchronous driver's transaction, on the calling thread."""
-        ...
-
-    async def insert(self, drafts: Sequence[Draft]) -> None:
-        """Insert children, or raise why one cannot be."""
-        ...
-
-    async def look(self, ids: Sequence[str]) -> list[Job | None]:
-        """The children as they are now, in order."""
-        ...
-
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """Call a function that may block."""
-        ...
-
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run one of these from a handler that has no event loop; refused in the worker's own."""
-        ...
-
-    def new_id(self) -> str:
-        """An id that no job has."""
-        ...
 
 
 class Steps:
@@ -195,7 +113,7 @@ class Steps:
     async def save(self, value: Any, tx: object | None) -> None:
         """Keep it; inside the caller's transaction it is no safe point, which would roll that back."""
         self._go_on()
-        text = self._text(SAVED, _PLAIN, value)
+        text = self._text(SAVED, PLAIN, value)
         if tx is None:
             await self._keep(SAVED, text)
             self._safe_point()
@@ -209,7 +127,7 @@ class Steps:
             self.run(self.save(value, None))
             return
         self._go_on()
-        text = self._text(SAVED, _PLAIN, value)
+        text = self._text(SAVED, PLAIN, value)
         self._in_transaction().keep_in_now(tx, SAVED, text)
         self.kept[SAVED] = text
 
@@ -406,53 +324,3 @@ def _close(value: Any) -> None:
 def _is_asynchronous(function: Callable[..., Any]) -> bool:
     called = getattr(function, "__call__", None)  # noqa: B004  # of an object: whether that is asynchronous
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-
-
-def codec_of(function: Callable[..., Any]) -> ResultCodec:
-    """The codec of what a function returns, by its annotation; of one that has none, plain JSON."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = getattr(function, "__func__", function)  # of a bound method, which is another one at every call
-    try:
-        codec = _codecs.get(function)
-        if codec is None:
-            codec = _codecs[function] = _made(function)
-    except TypeError:  # an object that can be called, and not looked up by
-        return _made(function)
-    return codec
-
-
-def _made(function: Callable[..., Any]) -> ResultCodec:
-    if isinstance(function, type):
-        hint = function  # called, it makes one of itself
-    else:
-        hint = _returned(function if inspect.isroutine(function) else type(function).__call__)
-    try:
-        return _codec(hint)
-    except TypeError:  # of a type that cannot be looked up by: its annotations hold a list, for one
-        return ResultCodec("the step", hint)
-
-
-def _returned(function: Callable[..., Any]) -> Any:
-    # Of the return alone: what the parameters name may well be there for type checkers only.
-    def only() -> None: ...
-
-    only.__annotations__ = {"return": getattr(function, "__annotations__", {}).get("return", Any)}
-    names = getattr(inspect.unwrap(function), "__globals__", {})
-    try:
-        hint = get_type_hints(only, globalns=names, include_extras=True)["return"]
-    except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise HandlerError(
-            f"the return annotation of {shown(function)} cannot be read: {error}; import the name at run time, not"
-            " under TYPE_CHECKING"
-        ) from None
-    return get_args(hint)[-1] if get_origin(hint) in (Awaitable, Coroutine) else hint
-
-
-@functools.lru_cache(maxsize=1024)
-def _codec(hint: Any) -> ResultCodec:
-    return ResultCodec("the step", hint)
-
-
-_PLAIN = ResultCodec("the step", Any)
-_codecs: WeakKeyDictionary[Callable[..., Any], ResultCodec] = WeakKeyDictionary()

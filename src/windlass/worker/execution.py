@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from windlass.core.handler import Declaration
     from windlass.core.job import Job, Progress
-    from windlass.core.steps import Remembers
+    from windlass.core.remembers import Remembers
     from windlass.worker.completing import Completion
     from windlass.worker.slots import Running
 

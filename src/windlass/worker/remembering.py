@@ -1,4 +1,4 @@
-"""Remembering: the worker's part in durable steps of a running job; see `core.steps.Remembers`."""
+"""Remembering: the worker's part in durable steps of a running job; see `core.remembers.Remembers`."""
 
 from __future__ import annotations
 

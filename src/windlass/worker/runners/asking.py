@@ -1,6 +1,6 @@
 """Durable steps of a job in a process of its own: it asks over its pipe, and the worker answers from the store.
 
-Questions and answers are JSON, each with a number. See `core.steps.Remembers` for what can be asked.
+Questions and answers are JSON, each with a number. See `core.remembers.Remembers` for what can be asked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from windlass.core.job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from windlass.core.steps import Remembers
+    from windlass.core.remembers import Remembers
 
 T = TypeVar("T")
 _drafts: TypeAdapter[list[Draft]] = TypeAdapter(list[Draft])
