@@ -160,6 +160,29 @@ async def test_a_suspension_out_of_a_task_group_is_one(app: Windlass) -> None:
         assert await handle.result(10) == [1, 2]
 
 
+async def test_a_handler_that_is_stopped_while_it_tidies_up_is_handed_back(app: Windlass) -> None:
+    tidying, hangs = asyncio.Event(), True
+
+    @app.job
+    async def work(ctx: Ctx) -> Any:
+        try:
+            return await ctx.wait("approved")
+        finally:
+            tidying.set()
+            if hangs:
+                await asyncio.Event().wait()
+
+    handle = await work.enqueue()
+    async with working(app, grace=timedelta(milliseconds=50)):
+        await tidying.wait()
+    assert (await handle.job()).status is Status.QUEUED
+    hangs = False
+    async with working(app):
+        await until_status(handle, Status.BLOCKED)
+        await app.jobs.signal(handle, "approved", 1)
+        assert await handle.result(10) == 1
+
+
 async def test_a_layer_sees_a_suspension_pass_and_does_not_commit(app: Windlass) -> None:
     seen: list[str] = []
 

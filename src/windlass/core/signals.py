@@ -78,11 +78,6 @@ def suspension_in(error: BaseException) -> Suspend | None:
     return first if isinstance(first, Suspend) and all(isinstance(one, Suspend) for one in raised) else None
 
 
-def mentions_suspension(error: BaseException) -> bool:
-    """Whether a suspension is in it, alone or beside errors."""
-    return any(isinstance(one, Suspend) for one in _leaves(error))
-
-
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:

@@ -37,7 +37,7 @@ from windlass.core.kept import (
 from windlass.core.keys import shown
 from windlass.core.outcome import Gathering, Outcome, Released, Waiting
 from windlass.core.returned import PLAIN, codec_of
-from windlass.core.signals import LONGEST, Suspend, as_duration, mentions_suspension
+from windlass.core.signals import LONGEST, Suspend, as_duration
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -278,8 +278,12 @@ class Steps:
         raise Suspend(outcome)
 
     def refuse_hidden(self, error: BaseException | None) -> None:
-        """Refuse that a handler which was suspended ends in another way."""
-        if self.suspended is None or (error is not None and mentions_suspension(error)):
+        """Refuse that a handler which was suspended ends in another way of its own.
+
+        What is no Exception is the suspension itself, also in a group, or comes from outside, as when a worker that
+        stops cancels a handler which is tidying up.
+        """
+        if self.suspended is None or not (error is None or isinstance(error, Exception)):
             return
         ended = "returned" if error is None else f"raised {type(error).__name__}"
         what = f"suspended as {type(self.suspended).__name__.lower()}"
