@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
-from windlass import Ctx, Windlass
+from windlass import Batched, Ctx, Windlass
 
 MARKS = Path(os.environ["JOURNEY_MARKS"])
 app = Windlass(os.environ["JOURNEY_URL"])
@@ -37,6 +38,16 @@ async def stubborn(name: str) -> None:
             await asyncio.sleep(3600)  # for ever, to a test
         except asyncio.CancelledError:
             mark(f"refused {name} {os.getpid()} 0")
+
+
+@app.job(batch=50)
+async def rows(jobs: list[Batched[str, None]]) -> None:
+    """Leave a mark for each; the row `poison` kills its process before that."""
+    mark(f"call {len(jobs)} {os.getpid()} 0")
+    if any(job.data == "poison" for job in jobs):
+        os.kill(os.getpid(), signal.SIGKILL)
+    for job in jobs:
+        mark(f"end {job.data} {os.getpid()} 0")
 
 
 @app.job()

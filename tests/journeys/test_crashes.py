@@ -16,6 +16,8 @@ from tests.support.until import until
 from windlass import Handle, Happened, Job, Status, Windlass
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from tests.journeys.conftest import Journey
 
 pytestmark = pytest.mark.timeout(60)
@@ -176,3 +178,26 @@ async def test_a_file_survives_workers_that_are_killed_again_and_again(journey: 
 async def _many(app: Windlass, n: int) -> list[Handle[Any]]:
     # Whatever was in flight counts as crashed each time; the same job may be hit by all four kills.
     return await asyncio.gather(*(app.enqueue("quick", {"name": f"q{i}"}, max_crashes=10) for i in range(n)))
+
+
+async def test_of_a_batch_only_the_job_that_kills_its_worker_fails(journey: Journey) -> None:
+    async with journey.app() as app:
+        names = [f"row{n}" for n in range(10)] + ["poison"] + [f"row{n}" for n in range(10, 20)]
+        ids = [(await app.enqueue("rows", name, max_crashes=2)).id for name in names]  # before any worker: unchecked
+        jobs: list[Job] = []
+        kills = 0
+        while not jobs:
+            worker = journey.worker()
+
+            async def killed_or_ended(process: Popen[bytes] = worker) -> bool:
+                return process.poll() is not None or bool(await ended(app, ids))
+
+            await until(killed_or_ended, "the worker to be killed, or every job to end", within=30)
+            kills += worker.poll() == -signal.SIGKILL
+            jobs = await ended(app, ids)
+        statuses = {name: job.status for name, job in zip(names, jobs, strict=True)}
+        assert [name for name, status in statuses.items() if status is not Status.SUCCEEDED] == ["poison"]
+        poison = jobs[names.index("poison")]
+        assert (poison.status, poison.crashes) == (Status.FAILED, 2)
+        assert kills == 3, "the first one counts no crash: nobody had confirmed that the jobs had begun"
+        assert max(int(words[1]) for words in journey.ledger() if words[0] == "call") == 21
