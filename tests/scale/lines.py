@@ -21,7 +21,7 @@ LINE = Limit("one at a time")
 EACH = {"sqlite": 600, "postgres": 60, "mongo": 30, "redis": 30}
 """the most that it may cost to put one job aside: read it, write it, tell it in its history"""
 EACH_OF_ITS_OWN = {"sqlite": 600, "postgres": 80, "mongo": 20, "redis": 25}
-"""the same where each stands before a gate of its own, which is looked at besides, in indexes that are deeper by then"""
+"""the same where each stands before a gate of its own, which is looked at besides, in indexes that have grown"""
 OWN: dict[str, Callable[[int], dict[str, Any]]] = {
     "limits": lambda n: {"limit": Limit(f"limit {n}")},
     "running keys": lambda n: {"unique": running(f"key {n}")},
