@@ -1,5 +1,6 @@
 -- ARGV: id, action (c cancel, r retry, x delete, g signal), what history tells of the operator, the statuses it is meant for
--- ('' all), = and the user whose job is meant ('' anybody's), name and value of a signal, for each order. Answers verdict, the status found and the holder of its key, for each.
+-- ('' all), = and the user whose job is meant ('' anybody's), name and value of a signal, for each order. Answers verdict, the
+-- status found and the holder of its key, for each.
 local function cancel(id, job, rest)
   if WAITS[job[STATUS]] then
     cancel_waiting(id, job, rest)
