@@ -19,6 +19,7 @@ from tests.worker import steps
 from windlass import (
     ChildFailed,
     Ctx,
+    Handle,
     Happened,
     JobFunction,
     LeaseLost,
@@ -27,6 +28,7 @@ from windlass import (
     Status,
     Suspend,
     TransactionRefused,
+    Unique,
     Windlass,
     WindlassError,
     events,
@@ -258,6 +260,26 @@ async def test_a_job_that_waits_holds_its_unique_key_and_frees_slot_and_limit(ap
         await app.jobs.signal(first, "approved")
         await first.result(10)
     assert order == ["first", "second", "first"]
+
+
+async def test_a_job_that_waits_holds_its_running_key(app: Windlass) -> None:
+    @app.job
+    async def work(ctx: Ctx) -> None:
+        await ctx.wait("approved")
+
+    keyed = work.using(unique=Unique(running="r"))
+    first, second = await keyed.enqueue(), await keyed.enqueue()
+    async with working(app):
+        waits = await until_status(first, Status.BLOCKED)
+        assert (waits.blocked_by, waits.unique_key) == ("signal:approved", "r")
+        assert (await until_status(second, Status.BLOCKED)).blocked_by == "unique:r"
+        await app.jobs.signal(first, "approved")
+        await first.result(10)
+        await until(lambda: _waits_for_its_signal(second), "the second to have its turn")
+
+
+async def _waits_for_its_signal(handle: Handle[Any]) -> bool:
+    return (await handle.job()).blocked_by == "signal:approved"
 
 
 async def test_steps_of_jobs_that_run_at_the_same_moment_share_one_write(app: Windlass) -> None:
