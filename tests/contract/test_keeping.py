@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.contract.steps import (
+    AGAIN_LATER,
     AGAIN_SOON,
     DONE,
     NEVER_AGAIN,
@@ -30,7 +32,8 @@ from windlass.core.history import Happened
 from windlass.core.job import Job
 from windlass.core.kept import LARGEST
 from windlass.core.status import Status
-from windlass.stores.contract import Action, Keep, Lease, Operated, Store, Verdict
+from windlass.core.unique import Unique
+from windlass.stores.contract import Action, Keep, Lease, Operated, Replaced, Store, Verdict
 
 HARD = json.dumps({"text": 'ö\\u0000 \\ " / \u2028 $.a', "n": 9007199254740993, "f": 1.5e300, "": [None, True]})
 NAMES = ("step:a", "step:a.b", 'step:"q"', "step:$x", "step:ä:1", "saved", "step:with space", "step:\\")
@@ -155,6 +158,19 @@ async def test_a_finished_job_shows_what_it_kept(store: Store) -> None:
     await settle(store, job)
     done = await get(store, job.id)
     assert (done.status, done.kept) == (Status.SUCCEEDED, {"step:a": 1})
+
+
+async def test_a_job_that_is_replaced_forgets_what_its_old_payload_made(store: Store) -> None:
+    one, again = (draft(payload=f'{{"n":{n}}}', unique=Unique(queued="u", running="u")) for n in (1, 2))
+    job = await start(store, one)
+    await store.jobs.keep([keep(job)])
+    await settle(store, job, AGAIN_LATER)
+    replacing = again._replace(options=replace(again.options, on_conflict="replace"))
+    assert await store.jobs.insert([replacing]) == [Replaced(job.id)]
+    fresh = await take(store)
+    assert (fresh.id, fresh.payload, fresh.kept) == (job.id, {"n": 2}, {})
+    assert await store.jobs.keep([keep(fresh, "saved")]) == [Verdict.APPLIED]
+    assert await kept(store, job.id) == {"saved": "1"}
 
 
 async def test_a_new_job_keeps_nothing_of_another(store: Store) -> None:

@@ -24,6 +24,8 @@ class Jobs(Protocol):
         rollback, never aborted by a duplicate. A draft with a delay or a later `run_at` becomes scheduled, one that
         awaits others is blocked by "flow:" and its own id, else it is queued.
 
+        A waiting job that is replaced keeps nothing of what it remembered: that was made of the payload that goes.
+
         A queued draft with a `fair_key` takes its turn: its `run_at` is that of the first queued job with a fair key of
         its queue and priority, or now, but at least a millisecond after the last queued one of its own key there. It
         never comes before a job without a fair key that was waiting there already, of whatever type; and a fair job

@@ -341,6 +341,7 @@ def _replacing(draft: Draft, holder: Doc, now: datetime, fair: Collection[str]) 
     told = line(max(now, holder["updated_at"]), Happened.REPLACED, to)
     expires_at = _expiry(draft.options, now)
     values: Doc = {"payload": draft.payload_json, "priority": draft.options.priority, "expires_at": expires_at}
+    values["kept"] = None  # it was made of the payload that goes
     values["begin_by"] = None if holder["lease_token"] else expires_at
     if wait is None:
         return Update(found, change(told, values), [CHANGED] if expires_at is None else [CHANGED, DUE])

@@ -252,7 +252,7 @@ UPDATE windlass_jobs AS j SET payload = $2::text::json, priority = $3::int,
     status = CASE WHEN {_WAITS} THEN 'blocked' WHEN {_RUN_AT} > c.now THEN 'scheduled' ELSE 'queued' END,
     queued_at = CASE WHEN {_WAITS} THEN j.queued_at WHEN {_RUN_AT} > c.now THEN NULL ELSE c.now END,
     updated_at = {AT}, blocked_by = CASE WHEN {_WAITS} THEN j.blocked_by END, {marked()},
-    expires_at = c.now + $10::bigint * interval '1 millisecond',
+    expires_at = c.now + $10::bigint * interval '1 millisecond', kept = NULL,
     {append(f"CASE WHEN {_WAITS} THEN $9::text WHEN {_RUN_AT} > c.now THEN $8::text ELSE $7::text END")}
 FROM clock AS c, asked
 WHERE j.id = $1::text AND j.status IN ('scheduled', 'queued', 'blocked', 'retrying') RETURNING j.id

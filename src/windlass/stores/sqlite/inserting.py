@@ -231,11 +231,11 @@ def _known(
 
 REPLACE = f"""
 UPDATE windlass_jobs SET payload = ?, priority = ?, run_at = ?, status = ?, queued_at = ?, updated_at = ?,
-    floor = {FLOOR_OF}, expires_at = ?, blocked_by = NULL, moves = moves + 1, history = {APPEND}
+    floor = {FLOOR_OF}, expires_at = ?, kept = NULL, blocked_by = NULL, moves = moves + 1, history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant
 REPLACE_WAITING = f"""
-UPDATE windlass_jobs SET payload = ?, priority = ?, expires_at = ?, updated_at = ?, moves = moves + 1,
+UPDATE windlass_jobs SET payload = ?, priority = ?, expires_at = ?, kept = NULL, updated_at = ?, moves = moves + 1,
     history = {APPEND}
 WHERE id = ?
 """  # noqa: S608  # APPEND is a constant

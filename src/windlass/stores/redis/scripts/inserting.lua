@@ -57,6 +57,10 @@ local function replace(draft, holder_id, holder)
   holder[REST] = table.concat(held, '\0', REST)
   holder[APART], holder[PRIORITY], holder[RUN_AT] = fresh[APART], group.priority, digits[run_at]
   holder[UPDATED_AT], holder[BLOCKED_BY] = NOW, by
+  if keeps_some(holder) then -- what was made of the payload that goes
+    redis.call('DEL', P .. 'k:' .. holder_id)
+    holder[CONTROL] = with_part(holder[CONTROL], KEEPS, '')
+  end
   if group.expiry ~= expiry_of(holder) then
     holder[MORE] = with_part(holder[MORE], EXPIRY, group.expiry)
     news.due = true
