@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.rememberer import PARTS, POINTS, ROWS, STEPS
-from windlass import Handle, Job, MoveRefused, SignalExists, Status, StoreError
+from windlass import Handle, Happened, Job, MoveRefused, SignalExists, Status, StoreError
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
@@ -118,6 +118,15 @@ class Orders:
         caught = self.trial.place.control and (self.late or judged_lines(self.lines()))
         return bool(caught) or await self.all_ended()
 
+    def effects(self) -> Counter[tuple[str, int]]:
+        """How often each step has had its effect."""
+        return Counter((line["name"], line["of"]) for line in self.lines("effect"))
+
+    async def lost_leases(self) -> int:
+        """How often a job had to begin again because its worker was gone."""
+        histories = [await handle.history() for handle in self.handles.values()]
+        return sum(entry.happened is Happened.LOST for history in histories for entry in history)
+
     @property
     def died(self) -> int:
         """How often a job has taken its worker with it."""
@@ -141,7 +150,14 @@ async def remembered(place: Place, seed: int, *, long: bool) -> Finding:
         missing = [*judged_lines(orders.lines()), *orders.late, *await judged_jobs(orders)]
         unproved = [] if orders.probes else ["no lease was lost while somebody could speak late: nothing was proved"]
         unproved += [] if orders.died or place.control else ["nobody died: nothing was proved"]
-        report = Report(acknowledged=len(orders.handles), deaths=orders.died, late_refused=orders.probes)
+        report = Report(
+            acknowledged=len(orders.handles),
+            deaths=orders.died,
+            late_refused=orders.probes - len(orders.late),
+            dup_total=await orders.lost_leases(),
+            # Those whose worker died before they were remembered: at least once is the promise there.
+            effects_twice=sum(times > 1 for times in orders.effects().values()),
+        )
         figures = f"{orders.died} deaths, {orders.probes} late words, {'all ended' if done else 'not all ended'}"
         return Finding(fault="remembered", report=report, missing=tuple(missing or unproved), figures=figures)
 
