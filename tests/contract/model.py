@@ -119,6 +119,7 @@ class Model:
         options = replace(row.draft.options, priority=draft.options.priority)
         row.draft = row.draft._replace(payload_json=draft.payload_json, options=options)
         row.expires = draft.options.expires
+        row.kept.clear()
         row.told.append(Happened.REPLACED)
         if not row.awaits:
             row.status, row.due, row.parked = Status.SCHEDULED if later else Status.QUEUED, due, False

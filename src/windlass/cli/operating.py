@@ -249,6 +249,6 @@ def _answer_facts(job_id: str, answer: Answer) -> dict[str, str | None]:
 
 
 def _summary(action: Action, told: Told) -> dict[str, str | int]:
-    verdicts = {verdict.value: getattr(told, verdict.value) for verdict in Operated}
+    verdicts = {name: getattr(told, name) for name in ("done", "requested", "refused", "duplicate", "missing")}
     matched = {"matched": told.of if told.dry_run else told.met, "exact": told.exact or not told.dry_run}
     return {"action": action.value, **matched, **verdicts, "dry_run": told.dry_run}

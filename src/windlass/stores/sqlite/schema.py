@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -70,7 +71,8 @@ class SqliteSchema:
         found = self._check(self._version(db))
         for name in MIGRATIONS[found:]:
             for statement in _split(self._script(name)):
-                db.execute(statement)
+                if not _is_made(db, statement):
+                    db.execute(statement)
         db.execute(
             self._engine.sql("INSERT OR REPLACE INTO windlass_meta (key, value) VALUES ('schema', ?)"), (VERSION,)
         )
@@ -123,6 +125,21 @@ def check_sqlite() -> tuple[str, ...]:
 def _made(db: sqlite3.Connection) -> dict[tuple[str, str], str]:
     rows = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     return {(kind, name): " ".join(sql.split()) for kind, name, sql in rows}
+
+
+_COLUMN = re.compile(r"\s*(?:--[^\n]*\n\s*)*ALTER TABLE (\S+) ADD COLUMN (\w+)")
+
+
+def _is_made(db: sqlite3.Connection, statement: str) -> bool:
+    """Whether it adds a column that is there: SQLite has no IF NOT EXISTS for these."""
+    adds = _COLUMN.match(statement)
+    if adds is None:
+        return False
+    table, column = adds.groups()
+    return (
+        db.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table.strip('"'), column)).fetchone()
+        is not None
+    )
 
 
 def _split(script: str) -> list[str]:
