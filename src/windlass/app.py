@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
     from windlass.stores.contract import Capabilities, Store
+    from windlass.web.answers import Answers
     from windlass.web.authenticating import Authenticator
     from windlass.worker.worker import Worker
 
@@ -579,7 +580,7 @@ class Windlass:
             raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
         from windlass import __version__
 
-        return build(self, version=__version__, authenticate=authenticate)
+        return build(cast("Answers", self), version=__version__, authenticate=authenticate)
 
 
 def _surrounded(

@@ -154,11 +154,11 @@ def test_a_schedule_describes_itself() -> None:
 def test_a_tick_is_found_in_less_than_a_millisecond() -> None:
     schedules = [cron(expression, "America/New_York") for expression in EXPRESSIONS]
     now = at("2026-03-08 05:00")
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(10):
         for schedule in schedules:
             schedule.after(now)
-    assert (time.perf_counter() - began) / (10 * len(schedules)) < 0.001
+    assert (time.thread_time() - began) / (10 * len(schedules)) < 0.001
 
 
 # The clocks change
@@ -339,10 +339,10 @@ def test_a_bad_expression_is_refused_with_what_is_wrong(expression: str, told: s
     "expression", ["0 0 1--100000000 * *", "1," * 99, "9" * 190 + " * * * *", "* " * 51_200, "0 0 31 2 *"]
 )
 def test_a_parser_bomb_is_refused_at_once(expression: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     with pytest.raises(SettingsError) as refused:
         cron(expression)
-    assert time.perf_counter() - began < 0.05
+    assert time.thread_time() - began < 0.05
     assert len(str(refused.value)) < 1_000
 
 
@@ -477,9 +477,9 @@ def test_years_of_missed_ticks_are_planned_in_bounded_time(expression: str, miss
     schedule = cron(expression, "America/New_York", missed=missed)
     now = at("2026-01-01 09:00:30")
     due = schedule.after(at("2021-01-01"))
-    began = time.perf_counter()
+    began = time.thread_time()
     planned = plan(schedule, due, now)
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
     assert planned.missed_exact
     assert planned.next == schedule.after(now)
 
@@ -491,9 +491,9 @@ def test_years_of_every_minute_are_counted_exactly() -> None:
 
 def test_the_newest_of_many_ticks_is_found_without_walking_there() -> None:
     schedule, due, now = cron("* * * 1 *"), at("2026-01-01"), at("2026-12-15")
-    began = time.perf_counter()
+    began = time.thread_time()
     planned = plan(schedule, due, now)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     assert planned == Plan((at("2026-01-31 23:59"),), 31 * 1440 - 1, due, at("2027-01-01"))
 
 

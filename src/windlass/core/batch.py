@@ -87,7 +87,7 @@ class Batched(Generic[D, R]):
 
 def context_of(one: Batched[Any, Any]) -> Ctx:
     """What the layers around its run see. Not for the handler: nothing that a batch keeps by it would be durable."""
-    return one._ctx  # noqa: SLF001  # of this module
+    return one._ctx  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # of this module
 
 
 def alone(call: Callable[..., Any], one: Batched[Any, Any], *, awaits: bool) -> Any:

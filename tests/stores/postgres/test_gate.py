@@ -158,10 +158,17 @@ async def test_a_line_that_somebody_holds_is_not_walked_by_every_claim(
     assert len(claimed) == 3, "found again once it is free"
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("types", [0, 3_000])
 async def test_one_claim_walks_a_bounded_part_of_a_line_that_somebody_holds(
-    place: PostgresPlace, store: PostgresStore, db: Connection
+    place: PostgresPlace, store: PostgresStore, db: Connection, types: int
 ) -> None:
+    """Also where statistics are of another time: of many types each seems rare, and its index the better way."""
     n = 25_000
+    if types:
+        await put(store, *[draft(f"t{number}") for number in range(types)])
+        await place.run("ANALYZE windlass_jobs")
+        await place.run("TRUNCATE windlass_jobs")
     async with metered(place, store) as meter:
         await hold_line(store, db)
         for _ in range(n // 1_000):
@@ -173,7 +180,7 @@ async def test_one_claim_walks_a_bounded_part_of_a_line_that_somebody_holds(
             works.append(work)
     assert [job.id for job in claimed] == [plain]
     assert len(works) == 3
-    assert max(work.total for work in works) <= n // 2 * EACH, works
+    assert max(work.total for work in works) <= n // 2, works
 
 
 async def test_what_is_queued_before_a_line_that_somebody_holds_is_found_while_it_is_passed_over(
