@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 
 import httpx
 import pytest
@@ -41,3 +42,13 @@ def test_it_listens_beyond_this_machine_only_where_there_are_keys(shop: Shop) ->
     refused = shop.process("--store", shop.url, "serve", "--host", "0.0.0.0", "--port", "0")
     assert (refused.code, "there are no keys yet" in refused.err) == (5, True)
     assert shop.process("--store", shop.url, "serve", "--worker").code == 2
+
+
+def test_a_place_that_is_taken_is_told_in_a_line_and_no_key_is_made(shop: Shop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = shop.process("--store", shop.url, "serve", "--port", port)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: cannot listen at 127.0.0.1, port ")
+    assert len(refused.err.splitlines()) == 1
+    assert "no keys yet" in shop.ok("keys")

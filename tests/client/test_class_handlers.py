@@ -44,7 +44,7 @@ class Seeds(Handler[Shift, str]):
 
     # What is tested is that it needs no annotations.
     async def perform(self, data, job):  # type: ignore[no-untyped-def]  # pyright: ignore  # noqa: ANN001, ANN201, PGH003
-        return f"{data.id} {job.attempt}"  # pyright: ignore[reportUnknownMemberType]
+        return f"{data.id} {job.attempt}"  # pyright: ignore[reportUnknownMemberType]  # a context that was left without a type
 
 
 @pytest.mark.parametrize(

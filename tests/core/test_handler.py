@@ -557,7 +557,7 @@ class WithCtx(Handler[int, Any]):
 class Unannotated(Handler[int, Any]):
     # What is tested is that it needs no annotations.
     def perform(self, data, job):  # type: ignore[no-untyped-def]  # pyright: ignore  # noqa: ANN001, ANN201, PGH003
-        return data, job  # pyright: ignore[reportUnknownVariableType]
+        return data, job  # pyright: ignore[reportUnknownVariableType]  # the same
 
 
 class Unreadable(Handler[int, Any]):

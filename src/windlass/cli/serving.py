@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 from contextlib import AsyncExitStack, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
@@ -51,23 +52,28 @@ def serve(
 async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path: str, *, with_worker: bool) -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app)
+        # Before the first key: whose secret is shown must be served, too.
+        listening = stack.enter_context(_bound(host, port))
         await _first_key(app, screen, host)
-        server = _server(app, host, port, root_path)
+        server = _server(app, root_path)
         worker = await stack.enter_async_context(app.worker()) if with_worker else None
         with stopped_by_signals(_Both(server, worker)):
-            serving = asyncio.create_task(server.serve())
+            serving = asyncio.create_task(server.serve(sockets=[listening]))
             while not server.started and not serving.done():  # uvicorn has no event for it
                 await asyncio.wait([serving], timeout=0.01)
-            for listening in server.servers:
-                for socket in listening.sockets:
-                    place = f"http://{_shown(socket.getsockname())}{root_path}/api/v1"
-                    screen.say(f"windlass serves {app.address} at {place}")
+            screen.say(f"windlass serves {app.address} at http://{_shown(listening.getsockname())}{root_path}/api/v1")
             await serving
-        if not server.started:
-            raise Stop(FAILURE, f"could not listen at {host}:{port}: is something else there?")
 
 
-def _server(app: Windlass, host: str, port: int, root_path: str) -> Server:
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = error.strerror or error
+        raise Stop(FAILURE, f"cannot listen at {host}, port {port}: {why}; choose another --host or --port") from None
+
+
+def _server(app: Windlass, root_path: str) -> Server:
     from uvicorn import Config, Server
 
     class Quiet(Server):
@@ -79,8 +85,6 @@ def _server(app: Windlass, host: str, port: int, root_path: str) -> Server:
 
     config = Config(
         app.asgi(),
-        host=host,
-        port=port,
         root_path=root_path,
         access_log=False,
         log_level="warning",
