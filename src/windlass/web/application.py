@@ -14,13 +14,15 @@ from windlass.core.errors import WindlassError
 from windlass.web.authenticating import Authenticator, ByKey
 from windlass.web.envelope import Envelope
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
-from windlass.web.routes import control, enqueueing, health, jobs
+from windlass.web.routes import dead_letters, enqueueing, health, jobs, queues, stats, workers
 
 if TYPE_CHECKING:
     from windlass.web.answers import Answers
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
+ROOMS = (dead_letters, stats, queues, workers, enqueueing, jobs)
+"""the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
 
@@ -36,10 +38,8 @@ def build(app: Answers, *, version: str, authenticate: Authenticator | None = No
     web.state.windlass = app
     web.state.authenticate = authenticate or ByKey()
     web.include_router(health.router)
-    # Before those of single jobs: "dead-letter" and "stats" are no ids.
-    web.include_router(control.router, prefix=PREFIX)
-    web.include_router(enqueueing.router, prefix=PREFIX)
-    web.include_router(jobs.router, prefix=PREFIX)
+    for room in ROOMS:
+        web.include_router(room.router, prefix=PREFIX)
     web.add_middleware(Envelope)
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)
