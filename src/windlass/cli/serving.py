@@ -18,6 +18,7 @@ from windlass.worker.shutdown import stopped_by_signals
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from fastapi import FastAPI
     from uvicorn import Server
 
     from windlass.app import Windlass
@@ -55,9 +56,10 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
         # Before the first key: whose secret is shown must be served, too.
         listening = stack.enter_context(_bound(host, port))
         await _first_key(app, screen, host)
-        server = _server(app, root_path)
+        web = app.asgi()
+        server = _server(web, root_path)
         worker = await stack.enter_async_context(app.worker()) if with_worker else None
-        with stopped_by_signals(_Both(server, worker)):
+        with stopped_by_signals(_Both(web, server, worker)):
             serving = asyncio.create_task(server.serve(sockets=[listening]))
             while not server.started and not serving.done():  # uvicorn has no event for it
                 await asyncio.wait([serving], timeout=0.01)
@@ -73,7 +75,7 @@ def _bound(host: str, port: int) -> socket.socket:
         raise Stop(FAILURE, f"cannot listen at {host}, port {port}: {why}; choose another --host or --port") from None
 
 
-def _server(app: Windlass, root_path: str) -> Server:
+def _server(web: FastAPI, root_path: str) -> Server:
     from uvicorn import Config, Server
 
     class Quiet(Server):
@@ -84,8 +86,9 @@ def _server(app: Windlass, root_path: str) -> Server:
             yield
 
     config = Config(
-        app.asgi(),
+        web,
         root_path=root_path,
+        proxy_headers=False,  # who is behind a proxy is asked of those only that are trusted
         access_log=False,
         log_level="warning",
         server_header=False,
@@ -98,10 +101,11 @@ def _server(app: Windlass, root_path: str) -> Server:
 class _Both:
     """Server and worker, told to stop together: first kindly, then at once."""
 
-    def __init__(self, server: Server, worker: Worker | None) -> None:
-        self._server, self._worker = server, worker
+    def __init__(self, web: FastAPI, server: Server, worker: Worker | None) -> None:
+        self._web, self._server, self._worker = web, server, worker
 
     def stop(self, *, now: bool = False) -> None:
+        self._web.state.closing.set()
         self._server.should_exit, self._server.force_exit = True, now
         if self._worker is not None:
             self._worker.stop(now=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from windlass.core.errors import WindlassError
+from windlass.web.access.addresses import Proxies
 from windlass.web.authenticating import Authenticator, ByKey
 from windlass.web.envelope import Envelope
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
@@ -37,6 +39,8 @@ def build(app: Answers, *, version: str, authenticate: Authenticator | None = No
     )
     web.state.windlass = app
     web.state.authenticate = authenticate or ByKey()
+    web.state.proxies = Proxies()
+    web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
     web.include_router(health.router)
     for room in ROOMS:
         web.include_router(room.router, prefix=PREFIX)
