@@ -31,13 +31,34 @@ NEEDS = {
     ("GET", "/queues"): "read",
     ("POST", "/queues/{name}/pause"): "operate",
     ("POST", "/queues/{name}/resume"): "operate",
+    ("PUT", "/queues/{name}/max-depth"): "operate",
+    ("GET", "/queue-stats"): "read",
     ("GET", "/workers"): "read",
+    ("POST", "/workers/forget"): "operate",
+    ("GET", "/schedules"): "read",
+    ("GET", "/schedules/{name}"): "read",
+    ("GET", "/schedules/{name}/ticks"): "read",
+    ("PUT", "/schedules/{name}"): "operate",
+    ("DELETE", "/schedules/{name}"): "operate",
+    ("POST", "/schedules/{name}/pause"): "operate",
+    ("POST", "/schedules/{name}/resume"): "operate",
+    ("POST", "/schedules/{name}/run"): "operate",
+    ("GET", "/types"): "read",
+    ("GET", "/types/{type}"): "read",
+    ("GET", "/audit"): "admin",
+    ("GET", "/health"): "admin",
+    ("GET", "/keys"): "admin",
+    ("POST", "/keys"): "admin",
+    ("DELETE", "/keys/{key_id}"): "admin",
 }
 """what every route needs: a new one has to be thought about"""
 BODIES: dict[str, Any] = {
     "/queue/enqueue": {"type": "mail.send", "payload": {"to": "x"}},
     "/queue/{id}/signal": {"name": "s"},
     "/queue/dead-letter/replay": {"type": "x"},
+    "/queues/{name}/max-depth": {"maxDepth": 5},
+    "/schedules/{name}": {"type": "fail", "every": 60},
+    "/keys": {"name": "nightly", "owner": "ann", "scopes": ["read"]},
 }
 OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
 
@@ -54,10 +75,8 @@ def test_every_route_is_known(app: Windlass) -> None:
 
 async def asked(client: httpx.AsyncClient, method: str, path: str) -> httpx.Response:
     place = path.replace("{id}", "01a1eef7-f35e-7000-8009-6eb526efee66").replace("{name}", "mail")
-    body = BODIES.get(
-        path, {"name": "s"} if path.endswith("signal") else {"type": "x"} if path.endswith("replay") else None
-    )
-    return await client.request(method, place, json=body)
+    body = None if method == "GET" else BODIES.get(path)
+    return await client.request(method, place.replace("{type}", "mail.send").replace("{key_id}", "x"), json=body)
 
 
 @pytest.mark.parametrize(("method", "path"), NEEDS, ids=" ".join)
@@ -71,7 +90,7 @@ async def test_nobody_is_let_in_without_a_key(ask: Ask, method: str, path: str) 
 @pytest.mark.parametrize(("method", "path"), NEEDS, ids=" ".join)
 async def test_a_key_needs_the_scope_of_what_it_asks(ask: Ask, method: str, path: str) -> None:
     needed = NEEDS[method, path]
-    others = tuple(scope for scope in ("enqueue", "read", "operate") if scope != needed)
+    others = tuple(scope for scope in ("enqueue", "read", "operate") if scope != needed)  # all of it but what is needed
     async with ask("*", others) as without, ask("*", (needed,)) as with_it, ask("*", ("admin",)) as admin:
         assert (await asked(without, method, path)).status_code == 403
         assert (await asked(with_it, method, path)).status_code not in (401, 403)
@@ -132,7 +151,8 @@ def questions(*ids: str) -> list[tuple[str, str]]:
         "uniqueKey=bob/x",
     )
     whole = [("GET", f"/queue?{query}") for query in queries]
-    return [*single, *pages, *whole, ("GET", "/queue/dead-letter"), ("POST", "/queue/dead-letter/replay")]
+    others = [("GET", "/queue/dead-letter"), ("POST", "/queue/dead-letter/replay"), ("GET", "/types")]
+    return [*single, *pages, *whole, *others]
 
 
 async def test_the_jobs_of_others_change_no_answer(app: Windlass, ask: Ask) -> None:

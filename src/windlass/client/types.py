@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windlass.client.client import Client
+    from windlass.core.declared import Declared
     from windlass.stores.contract import Count, TypeInfo
 
 COUNTED = 10_000
@@ -46,6 +47,12 @@ class TypesRoom:
     async def list(self) -> Sequence[TypeInfo]:
         """Every version of every type, by type, of each the newest first: jobs enqueued by name are made by that."""
         return await (await self._client.ready()).types.list()
+
+    async def known(self) -> Sequence[Declared]:
+        """What every type declares, by type: as its handler here does, else as its newest worker has told."""
+        here = {one.name: one.described(self._client.version) for one in self._client.registry}
+        newest = {one.declared.type: one.declared for one in reversed(await self.list())}
+        return [declared for _, declared in sorted({**newest, **here}.items())]
 
     async def queue_of(self, type_: str) -> str:
         """Where jobs of a type go unless they are told otherwise: as declared here, else as its newest worker says."""

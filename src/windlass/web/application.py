@@ -16,14 +16,27 @@ from windlass.web.access.addresses import Proxies
 from windlass.web.authenticating import Authenticator, ByKey
 from windlass.web.envelope import Envelope
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
-from windlass.web.routes import dead_letters, enqueueing, health, jobs, queues, stats, workers
+from windlass.web.routes import (
+    audit,
+    checks,
+    dead_letters,
+    enqueueing,
+    health,
+    jobs,
+    keys,
+    queues,
+    schedules,
+    stats,
+    types,
+    workers,
+)
 
 if TYPE_CHECKING:
     from windlass.web.answers import Answers
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
-ROOMS = (dead_letters, stats, queues, workers, enqueueing, jobs)
+ROOMS = (dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, jobs)
 """the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")

@@ -52,6 +52,11 @@ def _overseer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     return caller
 
 
+def _controller(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
+    caller.check_oversight()
+    return caller
+
+
 def _admin(caller: AnyCaller) -> Caller:
     caller.check(Scope.ADMIN)
     return caller
@@ -62,4 +67,6 @@ Reader = Annotated[Caller, Depends(_reader)]
 Operator = Annotated[Caller, Depends(_operator)]
 Overseer = Annotated[Caller, Depends(_overseer)]
 """reads what is not one user's: workers, queues, schedules, figures of all"""
+Controller = Annotated[Caller, Depends(_controller)]
+"""operates on what is not one user's"""
 Admin = Annotated[Caller, Depends(_admin)]

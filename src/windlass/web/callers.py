@@ -18,6 +18,10 @@ EVERYBODY = "*"
 """the owner of a key that is not one user's: it sees the jobs of all"""
 
 
+OWN = "windlass."
+"""what the types of windlass's own jobs begin with: what they do for whom is theirs to say, never a request's"""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks."""
@@ -49,7 +53,9 @@ class Caller:
             raise Refused(FORBIDDEN, "this concerns the jobs of all users: your key is one user's")
 
     def check_job(self, type_: str, queue: str) -> None:
-        """Refuse a job outside of what the key is limited to."""
+        """Refuse a job outside of what the key is limited to, and to everybody those that windlass makes itself."""
+        if type_.startswith(OWN):
+            raise Refused(FORBIDDEN, f"types that begin with {OWN!r} are windlass's own: ask for what they do")
         if not self.grants.allow(type_=type_, queue=queue):
             raise Refused(FORBIDDEN, f"your key is not good for jobs of the type {type_!r} in the queue {queue!r}")
 

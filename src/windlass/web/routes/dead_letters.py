@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from windlass.client.searching import DeadSearch
 from windlass.core.errors import SettingsError
 from windlass.web.asking import App, Operator, Reader
+from windlass.web.auditing import Audit
 from windlass.web.shapes import Asked, BulkShape, DeadLettersShape, dead_letters_shape
 
 router = APIRouter(tags=["dead letters"])
@@ -34,7 +35,7 @@ async def dead_letters(app: App, caller: Reader, type: str | None = None, queue:
 
 
 @router.post("/queue/dead-letter/replay", summary="Run failed jobs again")
-async def replay(body: Replay, app: App, caller: Operator) -> BulkShape:
+async def replay(body: Replay, app: App, caller: Operator, audit: Audit) -> BulkShape:
     """Enqueue the work of failed jobs again as new jobs, at most a thousand at once; `dryRun` only counts."""
     given = {"type": body.type, "queue": body.queue, "fingerprint": body.fingerprint}
     words = {name: value for name, value in given.items() if value is not None}
@@ -48,5 +49,7 @@ async def replay(body: Replay, app: App, caller: Operator) -> BulkShape:
         actor=caller.name,
         **cast("DeadSearch", words),
     )
+    if not body.dry_run:
+        await audit.record("bulk.replay", "operation:at-once", filter=words, done=done.replayed)
     left = done.matched - done.replayed
     return BulkShape(matched=done.matched, done=done.replayed, left=left, dry_run=done.dry_run, ids=list(done.ids))

@@ -13,6 +13,7 @@ from windlass.core.draft import check_id
 from windlass.core.errors import JobNotFound, SettingsError
 from windlass.core.job import Job
 from windlass.web.asking import App, Operator, Reader
+from windlass.web.auditing import Audit
 from windlass.web.callers import Caller
 from windlass.web.shapes import (
     Asked,
@@ -26,6 +27,7 @@ from windlass.web.shapes import (
 )
 
 router = APIRouter(tags=["jobs"])
+_LONGEST_REASON = 1000  # characters of it in the audit trail
 
 
 class Wanted(Asked):
@@ -112,31 +114,55 @@ class Signal(Asked):
 
 
 @router.post("/queue/{job_id}/retry", summary="Queue a job again")
-async def retry(job_id: str, app: App, caller: Operator, body: Reason | None = None) -> JobShape:
+async def retry(job_id: str, app: App, caller: Operator, audit: Audit, body: Reason | None = None) -> JobShape:
     """Queue a finished, scheduled or retrying job now; a finished one with fresh attempts."""
-    await caller.jobs(app).retry(_id(job_id), actor=caller.name, reason=_reason(body))
-    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+    before = await _job(caller, app, job_id)
+    await caller.jobs(app).retry(before.id, actor=caller.name, reason=_reason(body))
+    return await _operated("retry", before, app, caller, audit, body)
 
 
 @router.post("/queue/{job_id}/cancel", summary="Cancel a job")
-async def cancel(job_id: str, response: Response, app: App, caller: Operator, body: Reason | None = None) -> JobShape:
+async def cancel(
+    job_id: str, response: Response, app: App, caller: Operator, audit: Audit, body: Reason | None = None
+) -> JobShape:
     """Cancel a waiting job now; ask the worker of a running one to stop it (202)."""
-    done = await caller.jobs(app).cancel(_id(job_id), actor=caller.name, reason=_reason(body))
+    before = await _job(caller, app, job_id)
+    done = await caller.jobs(app).cancel(before.id, actor=caller.name, reason=_reason(body))
     response.status_code = 200 if done else 202
-    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+    return await _operated("cancel", before, app, caller, audit, body)
 
 
 @router.post("/queue/{job_id}/signal", summary="Send a job a signal")
-async def signal(job_id: str, body: Signal, app: App, caller: Operator) -> JobShape:
+async def signal(job_id: str, body: Signal, app: App, caller: Operator, audit: Audit) -> JobShape:
     """Give a job the value that it waits for, or keep it until the job asks. The first of a name counts."""
-    await caller.jobs(app).signal(_id(job_id), body.name, body.value, actor=caller.name)
-    return job_shape(await _job(caller, app, job_id), inside=caller.sees_all)
+    before = await _job(caller, app, job_id)
+    await caller.jobs(app).signal(before.id, body.name, body.value, actor=caller.name)
+    return await _operated("signal", before, app, caller, audit, signal=body.name)
 
 
 @router.delete("/queue/{job_id}", status_code=204, summary="Delete a job")
-async def delete(job_id: str, app: App, caller: Operator) -> None:
+async def delete(job_id: str, app: App, caller: Operator, audit: Audit) -> None:
     """Remove a job that is not running, with its history."""
-    await caller.jobs(app).delete(_id(job_id), actor=caller.name)
+    before = await _job(caller, app, job_id)
+    await caller.jobs(app).delete(before.id, actor=caller.name)
+    await audit.record("job.delete", f"job:{before.id}", before=_audited(before))
+
+
+async def _operated(
+    deed: str, before: Job, app: App, caller: Caller, audit: Audit, body: Reason | None = None, **more: str
+) -> JobShape:
+    """The job as it is now, once what was done to it is in the audit trail."""
+    after = await _job(caller, app, before.id)
+    reason = _reason(body)
+    told = {"reason": reason[:_LONGEST_REASON]} if reason else {}
+    await audit.record(
+        f"job.{deed}", f"job:{before.id}", before=_audited(before), after=_audited(after), **told, **more
+    )
+    return job_shape(after, inside=caller.sees_all)
+
+
+def _audited(job: Job) -> dict[str, str]:
+    return {"status": job.status.value, "type": job.type, "queue": job.queue}
 
 
 def etag(job: Job) -> str:

@@ -1,16 +1,30 @@
-"""Statistics: how many jobs stand where, and how those that ended did."""
+"""Statistics: how many jobs stand where, and how those that ended lately did."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from windlass.client.stats import By, RunFigures, figures_of
+from windlass.core.status import Status
 from windlass.web.asking import App, Overseer
-from windlass.web.shapes import Shape
+from windlass.web.shapes import Instant, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from windlass.client.stats import Overview
+    from windlass.stores.contract import Minute
 
 router = APIRouter(tags=["statistics"])
+HOUR = timedelta(hours=1)
+MOST_POINTS = 1440
+"""points in a series: longer times have longer steps"""
+Name = Annotated[str | None, Query(min_length=1, max_length=200)]
+Since = Annotated[float, Query(gt=0, le=2_592_000)]
 
 
 class StatusShape(Shape):
@@ -23,9 +37,8 @@ class StatusShape(Shape):
 
 
 class RunsShape(Shape):
-    """How the jobs of a type did."""
+    """How the runs that ended did; durations by percentile are right to a power of two."""
 
-    type: str
     runs: int
     error_rate: float
     average_run_ms: float | None
@@ -35,37 +48,195 @@ class RunsShape(Shape):
     p99_ms: float | None
 
 
+class TypeRunsShape(RunsShape):
+    """The same of one type."""
+
+    type: str
+
+
+class EndedShape(Shape):
+    """How many runs of a type in a queue ended in a status, and how long they took."""
+
+    queue: str
+    type: str
+    status: str
+    count: int
+    avg_duration_ms: float
+
+
+class StandingShape(Shape):
+    """How many jobs of a queue stand in a status, and how long the runs that ended so lately took."""
+
+    count: int
+    avg_duration_ms: float | None
+
+
+class PointShape(Shape):
+    """What ended in one step of the series."""
+
+    at: Instant
+    succeeded: int
+    failed: int
+    retrying: int
+    cancelled: int
+
+
 class StatsShape(Shape):
     """Figures: how many stand where, and how those that ended lately did."""
 
     counts: list[StatusShape]
-    types: list[RunsShape]
+    queues: dict[str, dict[str, StandingShape]]
+    """by queue and status"""
+    all: RunsShape
+    types: list[TypeRunsShape]
+    ended: list[EndedShape]
+    """by queue, type and status"""
     failed: int
+    failed_last_hour: int
     since_seconds: float
+    step_seconds: int
+    series: list[PointShape]
+    """throughput, oldest first, without gaps"""
+
+
+class WaitingShape(Shape):
+    """How many jobs stand where, in the words of other queues."""
+
+    waiting: int
+    active: int
+    completed: int
+    failed: int
+    delayed: int
+
+
+class QueueStatsShape(Shape):
+    """The same figures, in the words and the shape of others: `completed` for what succeeded."""
+
+    bull: WaitingShape
+    database: dict[str, dict[str, StandingShape]]
 
 
 @router.get("/queue/stats", summary="Figures")
-async def stats(app: App, _: Overseer, since: Annotated[float, Query(gt=0, le=2_592_000)] = 3600) -> StatsShape:
-    """How many jobs stand where, and how those that ended in the last `since` seconds did."""
+async def stats(app: App, _: Overseer, since: Since = 3600, type: Name = None, queue: Name = None) -> StatsShape:
+    """How many jobs stand where, and how those that ended in the last `since` seconds did, of a type or a queue.
+
+    How many stand where is known by queue and status, not by type. Series have a point for every minute, and at most
+    1,440 of them.
+    """
     seen = await app.stats.read(since=since)
-    counts = [
-        StatusShape(queue=one.queue, status=one.status.value, count=one.count.n, exact=one.count.exact)
-        for one in seen.counts.by
+    hour = seen if seen.since == HOUR else await app.stats.read(since=HOUR)
+    minutes = [one for one in seen.minutes if type in (None, one.type) and queue in (None, one.queue)]
+    step = max(1, -(-int(since // 60 + 1) // MOST_POINTS))
+    return StatsShape(
+        counts=[
+            StatusShape(queue=one.queue, status=one.status.value, count=one.count.n, exact=one.count.exact)
+            for one in seen.counts.by
+            if queue in (None, one.queue)
+        ],
+        queues=_standing(seen, minutes, queue),
+        all=RunsShape(**_runs(_total(minutes))),
+        types=[TypeRunsShape(type=name, **_runs(runs)) for name, runs in figures_of(minutes, By.TYPE).items()],
+        ended=_ended(minutes),
+        failed=_failed(minutes),
+        failed_last_hour=_failed(
+            one for one in hour.minutes if type in (None, one.type) and queue in (None, one.queue)
+        ),
+        since_seconds=since,
+        step_seconds=step * 60,
+        series=_series(seen, step, type, queue),
+    )
+
+
+@router.get("/queue-stats", summary="Figures in the words of other queues")
+async def queue_stats(app: App, _: Overseer) -> QueueStatsShape:
+    """How many jobs wait, run, have completed and have failed, and by queue how long that took on average."""
+    seen = await app.stats.read(since=24 * HOUR)
+    by = {status: seen.counts.of(status=status).n for status in Status}
+    return QueueStatsShape(
+        bull=WaitingShape(
+            waiting=by[Status.QUEUED] + by[Status.BLOCKED],
+            active=by[Status.PROCESSING],
+            completed=by[Status.SUCCEEDED],
+            failed=by[Status.FAILED],
+            delayed=by[Status.SCHEDULED] + by[Status.RETRYING],
+        ),
+        database={
+            name: {_THEIRS.get(status, status): one for status, one in states.items()}
+            for name, states in _standing(seen, seen.minutes, None).items()
+        },
+    )
+
+
+_THEIRS = {"succeeded": "completed"}
+
+
+def _standing(seen: Overview, minutes: Sequence[Minute], queue: str | None) -> dict[str, dict[str, StandingShape]]:
+    sums: defaultdict[tuple[str, Status], list[int]] = defaultdict(lambda: [0, 0])
+    for one in minutes:
+        runs = sums[one.queue, one.status]
+        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.duration_ms
+    standing: defaultdict[str, dict[str, StandingShape]] = defaultdict(dict)
+    for stand in seen.counts.by:
+        if queue in (None, stand.queue):
+            n, took = sums[stand.queue, stand.status]
+            average = took / n if n else None
+            standing[stand.queue][stand.status.value] = StandingShape(count=stand.count.n, avg_duration_ms=average)
+    return standing
+
+
+def _ended(minutes: list[Minute]) -> list[EndedShape]:
+    sums: defaultdict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for one in minutes:
+        runs = sums[one.queue, one.type, one.status.value]
+        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.duration_ms
+    return [
+        EndedShape(queue=queue, type=type_, status=status, count=n, avg_duration_ms=took / n)
+        for (queue, type_, status), (n, took) in sorted(sums.items())
+        if n
     ]
-    types = [
-        RunsShape(
-            type=type_,
-            runs=runs.runs,
-            error_rate=runs.error_rate,
-            average_run_ms=_ms(runs.average_run),
-            average_wait_ms=_ms(runs.average_wait),
-            p50_ms=_ms(runs.percentile(0.5)),
-            p95_ms=_ms(runs.percentile(0.95)),
-            p99_ms=_ms(runs.percentile(0.99)),
+
+
+def _series(seen: Overview, step: int, type_: str | None, queue: str | None) -> list[PointShape]:
+    found = seen.series(type=type_, queue=queue)
+    # Steps end with the newest minute, so that only the oldest may be a short one.
+    first = len(found) % step
+    cuts = [*([0] if first else []), *range(first, len(found), step)]
+    points: list[PointShape] = []
+    for start, end in zip(cuts, [*cuts[1:], len(found)], strict=True):
+        ended: Counter[Status] = sum((counted for _, counted in found[start:end]), Counter[Status]())
+        points.append(
+            PointShape(
+                at=found[start][0],
+                succeeded=ended[Status.SUCCEEDED],
+                failed=ended[Status.FAILED],
+                retrying=ended[Status.RETRYING],
+                cancelled=ended[Status.CANCELLED],
+            )
         )
-        for type_, runs in seen.figures().items()
-    ]
-    return StatsShape(counts=counts, types=types, failed=seen.failed(), since_seconds=since)
+    return points
+
+
+def _total(minutes: list[Minute]) -> RunFigures:
+    total = RunFigures()
+    for one in minutes:
+        total.add(one)
+    return total
+
+
+def _failed(minutes: Iterable[Minute]) -> int:
+    return sum(one.n for one in minutes if one.status is Status.FAILED)
+
+
+def _runs(runs: RunFigures) -> dict[str, Any]:
+    return {
+        "runs": runs.runs,
+        "error_rate": runs.error_rate,
+        "average_run_ms": _ms(runs.average_run),
+        "average_wait_ms": _ms(runs.average_wait),
+        "p50_ms": _ms(runs.percentile(0.5)),
+        "p95_ms": _ms(runs.percentile(0.95)),
+        "p99_ms": _ms(runs.percentile(0.99)),
+    }
 
 
 def _ms(span: timedelta | None) -> float | None:

@@ -1,0 +1,222 @@
+"""Schedules: cron rules and intervals, put and looked at while everything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Response
+from pydantic import Field
+
+from windlass.core.errors import HandlerNotFound, ScheduleNotFound, SettingsError
+from windlass.core.every import When, every
+from windlass.core.keys import shown
+from windlass.core.schedule import cron
+from windlass.web.asking import App, Controller, Overseer
+from windlass.web.auditing import Audit
+from windlass.web.shapes import Asked, Instant, JobShape, Shape, job_shape
+
+if TYPE_CHECKING:
+    from windlass.client.options import Asked as Options
+    from windlass.stores.contract import Schedule
+
+router = APIRouter(tags=["schedules"])
+Name = Annotated[str | None, Field(min_length=1, max_length=512)]
+Seconds = Annotated[float | None, Field(gt=0, le=3_153_600_000)]
+_UPCOMING = 3
+
+
+class Put(Asked):
+    """A schedule as it is to be: when, which job, and what its jobs are enqueued with."""
+
+    type: Annotated[str, Field(min_length=1, max_length=200)]
+    payload: dict[str, Any] | None = None
+    cron: Annotated[str | None, Field(max_length=200, examples=["0 8 * * mon-fri"])] = None
+    every: Annotated[float | None, Field(gt=0, le=31_622_400)] = None
+    """seconds; this or `cron`"""
+    tz: Annotated[str | None, Field(max_length=64, examples=["Europe/Paris"])] = None
+    overlap: Literal["skip", "queue", "allow"] | None = None
+    missed: Literal["latest", "all", "none"] | None = None
+    missed_limit: Annotated[int | None, Field(ge=1, le=1000)] = None
+    queue: Name = None
+    priority: int | str | None = None
+    max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
+    timeout: Seconds = None
+    expires: Seconds = None
+    user_id: Name = None
+    entity_name: Name = None
+    entity_id: Name = None
+    correlation_id: Name = None
+    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    metadata: dict[str, Any] | None = None
+
+    def when(self) -> When:
+        """Its rule; SettingsError where it cannot be one."""
+        if (self.cron is None) == (self.every is None):
+            raise SettingsError('a schedule needs either cron, such as "0 8 * * *", or every, in seconds')
+        words: dict[str, Any] = {"overlap": self.overlap, "missed": self.missed, "limit": self.missed_limit}
+        policy = {name: value for name, value in words.items() if value is not None}
+        if self.cron is not None:
+            return cron(self.cron, self.tz or "UTC", **policy)
+        if self.tz is not None:
+            raise SettingsError("tz goes with cron: an interval has no zone")
+        return every(self.every or 0, **policy)
+
+    def options(self) -> Options:
+        """What its jobs are enqueued with."""
+        rule = {"type", "payload", "cron", "every", "tz", "overlap", "missed", "missed_limit"}
+        given = {name: getattr(self, name) for name in self.model_fields_set - rule}
+        return cast("Options", {name: value for name, value in given.items() if value is not None})
+
+
+class ScheduleShape(Shape):
+    """A schedule as it stands."""
+
+    name: str
+    type: str
+    queue: str
+    expression: str
+    """a cron rule, or an interval such as `every 30s`"""
+    described: str
+    tz: str
+    overlap: str
+    missed: str
+    next_tick: Instant
+    upcoming: list[Instant]
+    last_tick: Instant | None
+    paused_at: Instant | None
+    declared: bool
+    """it came from code"""
+    updated_at: Instant | None
+
+
+class SchedulesShape(Shape):
+    """All schedules."""
+
+    items: list[ScheduleShape]
+
+
+class TickShape(Shape):
+    """What became of one tick, or of several in a row that were missed."""
+
+    tick: Instant
+    fired: str
+    job_id: str | None
+    ticks: int
+
+
+class TicksShape(Shape):
+    """The newest ticks of a schedule, newest first."""
+
+    items: list[TickShape]
+
+
+@router.get("/schedules", summary="All schedules")
+async def schedules(app: App, _: Overseer) -> SchedulesShape:
+    """Every schedule, by name, with its next ticks."""
+    return SchedulesShape(items=[_shape(one) for one in await app.schedules.list()])
+
+
+@router.get("/schedules/{name}", summary="One schedule")
+async def one_schedule(name: str, app: App, _: Overseer) -> ScheduleShape:
+    """A schedule as it stands."""
+    return _shape(await _there(app, name))
+
+
+@router.get("/schedules/{name}/ticks", summary="What became of its ticks")
+async def ticks(name: str, app: App, _: Overseer) -> TicksShape:
+    """Its newest ticks, newest first, at most 50."""
+    await _there(app, name)
+    found = await app.schedules.ticks(name)
+    return TicksShape(
+        items=[TickShape(tick=one.tick, fired=one.fired.value, job_id=one.job_id, ticks=one.ticks) for one in found]
+    )
+
+
+@router.put("/schedules/{name}", summary="Create or change a schedule")
+async def put(name: str, body: Put, response: Response, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
+    """Create a schedule (201) or change it (200); a changed rule starts at its own next tick."""
+    rule, before = body.when(), await _named(app, name)
+    caller.check_job(body.type, body.queue or await app.types.queue_of(body.type))
+    await _check_known(app, body.type)
+    await app.schedules.put(name, body.type, rule, body.payload, **body.options())
+    made = await _there(app, name)
+    response.status_code = 201 if before is None else 200
+    await audit.record("schedule.put", f"schedule:{name}", before=_audited(before), after=_audited(made))
+    return _shape(made)
+
+
+@router.delete("/schedules/{name}", status_code=204, summary="Remove a schedule")
+async def remove(name: str, app: App, _: Controller, audit: Audit) -> None:
+    """Forget it; jobs that it made stay. One that code declares is back with the next worker that starts."""
+    before = await _there(app, name)
+    await app.schedules.remove(name)
+    await audit.record("schedule.remove", f"schedule:{name}", before=_audited(before))
+
+
+@router.post("/schedules/{name}/pause", summary="Pause a schedule")
+async def pause(name: str, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+    """Fire no more until it is resumed."""
+    before = await _there(app, name)
+    await app.schedules.pause(name)
+    return await _changed(app, name, "schedule.pause", before, audit)
+
+
+@router.post("/schedules/{name}/resume", summary="Resume a schedule")
+async def resume(name: str, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+    """Fire again; ticks missed meanwhile are treated by its own rule."""
+    before = await _there(app, name)
+    await app.schedules.resume(name)
+    return await _changed(app, name, "schedule.resume", before, audit)
+
+
+@router.post("/schedules/{name}/run", status_code=201, summary="Run its job now")
+async def run(name: str, app: App, caller: Controller, audit: Audit) -> JobShape:
+    """Enqueue its job now, beside its ticks; also of a paused one."""
+    handle = await app.schedules.run_now(name)
+    await audit.record("schedule.run", f"schedule:{name}", job=handle.id)
+    return job_shape(await handle.job(), inside=caller.sees_all)
+
+
+async def _changed(app: App, name: str, action: str, before: Schedule, audit: Audit) -> ScheduleShape:
+    after = await _there(app, name)
+    await audit.record(action, f"schedule:{name}", before=_audited(before), after=_audited(after))
+    return _shape(after)
+
+
+async def _named(app: App, name: str) -> Schedule | None:
+    return next((one for one in await app.schedules.list() if one.name == name), None)
+
+
+async def _there(app: App, name: str) -> Schedule:
+    found = await _named(app, name)
+    if found is None:
+        raise ScheduleNotFound(name[:200])
+    return found
+
+
+async def _check_known(app: App, type_: str) -> None:
+    """Refuse a type that nobody handles: its jobs would wait for ever, and a slip of the pen would be found late."""
+    if all(one.type != type_ for one in await app.types.known()):
+        raise HandlerNotFound(
+            f"no handler is known of the type {shown(type_)}, neither here nor told of by a worker lately:"
+            " start a worker that handles it first"
+        )
+
+
+def _shape(one: Schedule) -> ScheduleShape:
+    same = ("name", "type", "queue", "next_tick", "last_tick", "paused_at", "declared", "updated_at")
+    rule = ("expression", "tz", "overlap", "missed")
+    return ScheduleShape(
+        **{name: getattr(one, name) for name in same},
+        **{name: getattr(one.cron, name) for name in rule},
+        described=one.cron.describe(),
+        upcoming=[] if one.paused_at is not None else [one.next_tick, *one.cron.next(_UPCOMING - 1, one.next_tick)],
+    )
+
+
+def _audited(one: Schedule | None) -> dict[str, Any] | None:
+    """What an operator can change of it, but for the payload: that may hold what is nobody else's business."""
+    if one is None:
+        return None
+    shown_ = _shape(one).model_dump(mode="json", by_alias=True)
+    return {name: shown_[name] for name in ("type", "queue", "expression", "tz", "overlap", "missed", "pausedAt")}
