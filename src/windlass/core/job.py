@@ -20,10 +20,15 @@ LONGEST_NOTE = 500
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def storable(text: str, longest: int = LONGEST_NOTE) -> str:
-    """A handler's words as every store can keep them: cut to size, with NUL and lone surrogates replaced."""
-    cut = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    return _UNSTORABLE.sub("\ufffd", cut)
+def storable(text: str, longest: int = LONGEST_NOTE, *, tail: bool = False) -> str:
+    """A handler's words as every store can keep them: cut to size, with NUL and lone surrogates replaced.
+
+    With `tail` the end is kept of what is too long: of a traceback it tells the most.
+    """
+    if len(text) > longest:
+        kept = longest - 3
+        text = f"...{text[-kept:]}" if tail else f"{text[:kept]}..."
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
 
 LONGEST_TYPE = 200
-LONGEST_MESSAGE = 10_000
-LONGEST_TRACEBACK = 100_000
+LONGEST_MESSAGE = 4_000
+LONGEST_TRACEBACK = 32_000
 _NOW = timedelta(0)
 
 
@@ -186,13 +186,10 @@ def refuse(late: Transition, token: int, charged: int | None) -> Refusal:
 
 
 def _kept(error: Error) -> Error:
-    # Of a traceback that is too long the end is kept, as it tells the most.
     return Error(
         type=storable(error.type, LONGEST_TYPE),
         message=storable(error.message, LONGEST_MESSAGE),
-        traceback=None
-        if error.traceback is None
-        else storable(error.traceback[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK),
+        traceback=None if error.traceback is None else storable(error.traceback, LONGEST_TRACEBACK, tail=True),
     )
 
 

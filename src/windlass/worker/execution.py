@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import ChildFailed, PayloadInvalid, PayloadUnfit
-from windlass.core.job import Error
+from windlass.core.job import Error, storable
 from windlass.core.outcome import Cancelled, Crashed, Failed, Outcome, Released, Snoozed, Succeeded, Unfit
 from windlass.core.retry import Retry
 from windlass.core.signals import Cancel, Reject, Signal, Snooze, suspension_in
+from windlass.core.transition import LONGEST_MESSAGE, LONGEST_TRACEBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from windlass.core.remembers import Remembers
     from windlass.worker.completing import Completion
     from windlass.worker.slots import Running
-
-LONGEST_MESSAGE = 4_000
-LONGEST_TRACEBACK = 32_000
 
 
 class ProcessDied(Exception):  # a fact about a process, not an error of ours
@@ -164,18 +162,10 @@ def described(error: BaseException) -> Error:
     except BaseException:  # noqa: BLE001  # the same: formatting calls __str__ again
         trace = "".join(traceback.format_tb(error.__traceback__))
     return Error(
-        type=name, message=clean(message, LONGEST_MESSAGE), traceback=clean(trace, LONGEST_TRACEBACK, tail=True)
+        type=name, message=storable(message, LONGEST_MESSAGE), traceback=storable(trace, LONGEST_TRACEBACK, tail=True)
     )
 
 
 def _said(reason: object) -> str:
     # A reason may be anything a handler had at hand, an exception for one.
-    return clean(str(reason), LONGEST_MESSAGE)
-
-
-def clean(text: str, longest: int, *, tail: bool = False) -> str:
-    """Text that every store keeps alike: no NUL, no lone surrogates, not longer than `longest`."""
-    safe = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
-    if len(safe) <= longest:
-        return safe
-    return f"… {safe[-longest:]}" if tail else f"{safe[:longest]} …"
+    return storable(str(reason), LONGEST_MESSAGE)

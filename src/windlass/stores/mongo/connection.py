@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 from bson.codec_options import CodecOptions
@@ -30,13 +29,13 @@ from pymongo.write_concern import WriteConcern
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
 from windlass.stores.contract import Notice
+from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 
 Doc: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = AsyncCollection[Doc]
 T = TypeVar("T")
 U = TypeVar("U")
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OPTIONS: CodecOptions[Doc] = CodecOptions(tz_aware=True, tzinfo=UTC)
 QUICK: CodecOptions[Doc] = CodecOptions()
@@ -359,19 +358,6 @@ class Room:
         self.link = link
 
 
-def guarded(method: F) -> F:
-    """Let no driver error out of this method."""
-
-    @wraps(method)
-    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await method(room, *args, **kwargs)
-        except (PyMongoError, BSONError, OverflowError, UnicodeError) as error:
-            raise translate(error, room.link.place) from error
-
-    return cast("F", guard)  # it has the method's own parameters and result
-
-
 def translate(error: Exception, place: Place) -> StoreError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where = place.address
@@ -410,3 +396,7 @@ def _refused(error: OperationFailure, where: str) -> StoreError:
         return SchemaMismatch(f"{where} does not have windlass's collections and indexes: run 'windlass migrate'")
     said = str((error.details or {}).get("errmsg", ""))[:200]
     return StoreError(f"MongoDB refused (error {code}): {said}")
+
+
+guarded = guarding((PyMongoError, BSONError, OverflowError, UnicodeError), translate)
+"""Let no driver error out of a room's method."""

@@ -12,15 +12,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from pymongo.errors import PyMongoError
 
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
 from windlass.stores.contract import ANYTHING, LANES, About, Notice
-from windlass.stores.lanes import ALL, Lanes
+from windlass.stores.lanes import ALL
+from windlass.stores.listeners import Listeners
 from windlass.stores.mongo.connection import APART, AT_ONCE, LANE, Room, guarded
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from windlass.stores.mongo.connection import Doc, Link
 
-    Listener: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -88,8 +88,7 @@ class MongoNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[Listener] = []
-        self._lanes = Lanes()
+        self._listeners = Listeners()
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = self._gathering = False
         self._gathered: list[Notice] = []
@@ -109,33 +108,23 @@ class MongoNotices(Room):
 
     def tell(self, notice: Notice = ANYTHING) -> None:
         """Tell every listener, from any thread."""
-        for listener in tuple(self._listeners):
-            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
-                listener[0].call_soon_threadsafe(self._ring, listener, notice)
-
-    def _ring(self, listener: Listener, notice: Notice) -> None:
-        if listener in self._listeners:  # it may have left since
-            listener[1](notice)
+        self._listeners.tell(notice)
 
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
-        listener = (asyncio.get_running_loop(), wake)
-        self._listeners.append(listener)
-        self._lanes.enter(wake)
-        if self._watcher is None and not self.link.standalone:
-            self._watcher = asyncio.create_task(self._watch(), name="windlass-mongo-notices")
         try:
-            yield
+            with self._listeners.joined(wake):
+                if self._watcher is None and not self.link.standalone:
+                    self._watcher = asyncio.create_task(self._watch(), name="windlass-mongo-notices")
+                yield
         finally:
-            self._listeners.remove(listener)
-            self._lanes.leave(wake)
             if not self._listeners:
                 await self.close()
 
     def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Follow only these lanes once the stream is opened anew, which it is then."""
-        self._lanes.heed(wake, lanes)
+        self._listeners.lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching."""
@@ -161,14 +150,17 @@ class MongoNotices(Room):
     async def _follow(self) -> None:
         known = self.link.name_of_news
         news = {"_id": 1, "operationType": 1, "wake": {"$ifNull": ["$fullDocument.wake", f"${_UPDATED}"]}}
-        moved = self._lanes.watched()
+        moved = self._listeners.lanes.watched()
         database = self.link.client[self.link.place.database]
         while self._wanted():
             # Following costs the server a wake-up per change in its log, ours among them: a store that writes much
             # finds by itself what there is to do, and follows only now and then, from where the log is by then.
             await self._rest()
             moved.clear()
-            stages: list[Doc] = [{"$match": worth_waking(self.link, self._lanes.followed)}, {"$project": news}]
+            stages: list[Doc] = [
+                {"$match": worth_waking(self.link, self._listeners.lanes.followed)},
+                {"$project": news},
+            ]
             async with await database.watch(stages, max_await_time_ms=_AWAIT_MS) as stream:
                 self._healthy = True
                 self.tell()  # what was changed before it was open, a look finds

@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache, wraps
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg import exceptions as pg
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
+from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Rows: TypeAlias = Sequence[Any]
 T = TypeVar("T")
 Steps: TypeAlias = Generator[tuple[str, tuple[Any, ...]], Rows, T]
 """statements with their values, each answered with its rows, that any driver can carry"""
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 OLDEST = 130_000
 """PostgreSQL 13: gen_random_uuid() without an extension"""
@@ -410,19 +410,6 @@ class Room:
         self.link = link
 
 
-def guarded(method: F) -> F:
-    """Let no driver error out of this method."""
-
-    @wraps(method)
-    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await method(room, *args, **kwargs)
-        except (*DRIVER, UnicodeError, OverflowError) as error:
-            raise translate(error, room.link.place) from error
-
-    return cast("F", guard)  # it has the method's own parameters and result
-
-
 def translate(error: Exception, place: Place) -> StoreError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     if isinstance(error, (UnicodeError, OverflowError)):
@@ -472,3 +459,7 @@ def refused(state: str, said: object, place: Place) -> StoreError:
 
 def _first_line(said: object) -> str:
     return str(said).partition("\n")[0][:200]
+
+
+guarded = guarding((*DRIVER, UnicodeError, OverflowError), translate)
+"""Let no driver error out of a room's method."""

@@ -17,11 +17,11 @@ from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from windlass.core.errors import StoreError
 from windlass.stores.contract import ANYTHING, About, Notice
-from windlass.stores.lanes import Lanes
+from windlass.stores.listeners import Listeners
 from windlass.stores.postgres.connection import DRIVER, Room, guarded
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, told)
 FROM unnest($1::text[], $2::text[]) AS news (channel, told)
 """
 _FAULTS = (*DRIVER, StoreError)
-Listener: TypeAlias = "tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]"
 
 CHANGED, DUE, CANCEL = Notice(About.CHANGED), Notice(About.DUE), Notice(About.CANCEL)
 
@@ -82,8 +81,7 @@ class PostgresNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[Listener] = []
-        self._lanes = Lanes()
+        self._listeners = Listeners()
         self._watcher: asyncio.Task[None] | None = None
         self._teller: asyncio.Task[None] | None = None
         self._told: dict[Notice, None] = {}
@@ -113,13 +111,7 @@ class PostgresNotices(Room):
 
     def ring(self, notice: Notice = ANYTHING) -> None:
         """Tell every listener here."""
-        for listener in tuple(self._listeners):
-            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
-                listener[0].call_soon_threadsafe(self._wake, listener, notice)
-
-    def _wake(self, listener: Listener, notice: Notice) -> None:
-        if listener in self._listeners:  # it may have left since
-            listener[1](notice)
+        self._listeners.tell(notice)
 
     async def _send(self) -> None:
         while self._told:
@@ -135,22 +127,18 @@ class PostgresNotices(Room):
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
-        listener = (asyncio.get_running_loop(), wake)
-        self._listeners.append(listener)
-        self._lanes.enter(wake)
-        if self._watcher is None and not self.link.pooled:
-            self._watcher = asyncio.create_task(self._watch(), name="windlass-postgres-notices")
         try:
-            yield
+            with self._listeners.joined(wake):
+                if self._watcher is None and not self.link.pooled:
+                    self._watcher = asyncio.create_task(self._watch(), name="windlass-postgres-notices")
+                yield
         finally:
-            self._listeners.remove(listener)
-            self._lanes.leave(wake)
             if not self._listeners:
                 await self._stop_watching()
 
     def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Follow only these lanes from the next moment on."""
-        self._lanes.heed(wake, lanes)
+        self._listeners.lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching, and send what is still to be sent."""
@@ -185,7 +173,7 @@ class PostgresNotices(Room):
             connection.add_termination_listener(lambda _: lost.set())
             async with asyncio.timeout(self.link.place.timeout):
                 await connection.add_listener(channel_of(self.link), self._hear)
-            async with self._lanes.kept(partial(self._follow_lanes, connection, lost), _FAULTS):
+            async with self._listeners.lanes.kept(partial(self._follow_lanes, connection, lost), _FAULTS):
                 return await self._stay(lost)
         finally:
             self._healthy = False

@@ -16,8 +16,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 from redis import exceptions as rd
 from redis.asyncio import Redis
@@ -25,11 +24,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, ValueRefused, WindlassError
+from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
 from windlass.stores.redis.scripting import script
 
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 Value: TypeAlias = str | bytes | int
 Client: TypeAlias = Any
 """redis.asyncio.Redis: half of its methods have no types"""
@@ -236,19 +235,6 @@ class Room:
         self.link = link
 
 
-def guarded(method: F) -> F:
-    """Let no driver error out of this method."""
-
-    @wraps(method)
-    async def guard(room: Room, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await method(room, *args, **kwargs)
-        except (rd.RedisError, OSError, UnicodeError) as error:
-            raise translate(error, room.link.place) from error
-
-    return cast("F", guard)  # it has the method's own parameters and result
-
-
 def translate(error: Exception, place: Place) -> WindlassError:
     """The driver's error in windlass's words, without the driver's view of the world."""
     where, word = place.address, word_of(error)
@@ -280,3 +266,7 @@ def translate(error: Exception, place: Place) -> WindlassError:
             " try again"
         )
     return StoreError(f"Redis refused: {str(error).partition(chr(10))[0][:200]}")
+
+
+guarded = guarding((rd.RedisError, OSError, UnicodeError), translate)
+"""Let no driver error out of a room's method."""

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 
 from windlass.core.errors import WindlassError
 from windlass.stores.contract import ANYTHING, About, Notice
-from windlass.stores.lanes import Lanes
+from windlass.stores.listeners import Listeners
 from windlass.stores.redis.connection import Room, guarded
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class RedisNotices(Room):
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
-        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]]] = []
-        self._lanes = Lanes()
+        self._listeners = Listeners()
         self._watcher: asyncio.Task[None] | None = None
         self._healthy = False
         self._gathering = False
@@ -64,22 +63,18 @@ class RedisNotices(Room):
     @asynccontextmanager
     async def subscribe(self, wake: Callable[[Notice], None]) -> AsyncGenerator[None, None]:
         """Call `wake` after changes, until left."""
-        listener = (asyncio.get_running_loop(), wake)
-        self._listeners.append(listener)
-        self._lanes.enter(wake)
-        if self._watcher is None:
-            self._watcher = asyncio.create_task(self._watch(), name="windlass-redis-notices")
         try:
-            yield
+            with self._listeners.joined(wake):
+                if self._watcher is None:
+                    self._watcher = asyncio.create_task(self._watch(), name="windlass-redis-notices")
+                yield
         finally:
-            self._listeners.remove(listener)
-            self._lanes.leave(wake)
             if not self._listeners:
                 await self.close()
 
     def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Follow only these lanes from the next moment on."""
-        self._lanes.heed(wake, lanes)
+        self._listeners.lanes.heed(wake, lanes)
 
     async def close(self) -> None:
         """Stop listening."""
@@ -89,18 +84,6 @@ class RedisNotices(Room):
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
 
-    def _ring(self, notice: Notice) -> None:
-        here = asyncio.get_running_loop()
-        for listener in tuple(self._listeners):
-            # The loop that listens needs no word through a socket, which it would read only after another turn.
-            soon = here.call_soon if listener[0] is here else listener[0].call_soon_threadsafe
-            with suppress(RuntimeError):  # its loop has closed; leaving subscribe() removes it
-                soon(self._wake, listener, notice)
-
-    def _wake(self, listener: tuple[asyncio.AbstractEventLoop, Callable[[Notice], None]], notice: Notice) -> None:
-        if listener in self._listeners:  # it may have left since
-            listener[1](notice)
-
     async def _watch(self) -> None:
         pause = _FIRST_PAUSE
         while self._wanted():
@@ -108,7 +91,7 @@ class RedisNotices(Room):
                 if await self._follow():
                     pause = _FIRST_PAUSE
             self._healthy = False
-            self._ring(ANYTHING)
+            self._listeners.tell(ANYTHING)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -125,7 +108,7 @@ class RedisNotices(Room):
         try:
             async with asyncio.timeout(self.link.place.timeout):
                 await channel.subscribe(self._channel(None))
-            async with self._lanes.kept(partial(self._follow_lanes, channel), _FAULTS):
+            async with self._listeners.lanes.kept(partial(self._follow_lanes, channel), _FAULTS):
                 return await self._hear(channel)
         finally:
             self._healthy = False
@@ -142,7 +125,7 @@ class RedisNotices(Room):
                     break
             if not worked:
                 self._healthy = worked = True
-                self._ring(ANYTHING)
+                self._listeners.tell(ANYTHING)
             elif message["data"] != _PROBE.encode():  # another's, which is as good as our own, but no news
                 self._ring_soon(Notice.of(message["data"].decode(errors="replace")))
         return worked
@@ -169,14 +152,14 @@ class RedisNotices(Room):
             self._gathered.append(notice)
             return
         self._gathering = True
-        self._ring(notice)
+        self._listeners.tell(notice)
         asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
 
     def _tell_gathered(self) -> None:
         self._gathering = False
         gathered, self._gathered = self._gathered, []
         for notice in coalesced(gathered):
-            self._ring(notice)
+            self._listeners.tell(notice)
         if gathered:
             self._gathering = True
             asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
