@@ -15,11 +15,13 @@ from windlass.core.errors import WindlassError
 from windlass.web.access.addresses import Proxies
 from windlass.web.authenticating import Authenticator, ByKey
 from windlass.web.envelope import Envelope
+from windlass.web.openapi import document_of, operation_id
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
 from windlass.web.routes import (
     audit,
     checks,
     dead_letters,
+    document,
     enqueueing,
     health,
     jobs,
@@ -42,19 +44,33 @@ _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
 
 
+class Api(FastAPI):
+    """Whose document is ours."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Of the routes; `routes/document.py` adds the types of jobs."""
+        return document_of(self)
+
+
 def build(app: Answers, *, version: str, authenticate: Authenticator | None = None) -> FastAPI:
     """The HTTP API of an application."""
-    web = FastAPI(
+    web = Api(
         title="windlass",
         version=version,
         description="Durable background jobs: every job a resource.",
         redirect_slashes=False,
+        generate_unique_id_function=operation_id,
+        openapi_url=None,  # ours is closed, and tells of types of jobs, too
+        docs_url=None,  # their pages load programs from elsewhere
+        redoc_url=None,
     )
     web.state.windlass = app
     web.state.authenticate = authenticate or ByKey()
     web.state.proxies = Proxies()
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
+    web.state.documents = document.Documents()
     web.include_router(health.router)
+    web.include_router(document.router)
     for room in ROOMS:
         web.include_router(room.router, prefix=PREFIX)
     web.add_middleware(Envelope)

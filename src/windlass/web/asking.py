@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 
 from windlass.stores.contract import Scope
 from windlass.web.answers import Answers
@@ -13,13 +14,19 @@ from windlass.web.callers import Caller
 from windlass.web.problems import UNAUTHENTICATED, Refused
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="windlass"'}
+BEARER = HTTPBearer(
+    scheme_name="bearer",
+    description="A key (`windlass keys create`), or what the server was told to take in its place.",
+    auto_error=False,
+)
+"""makes the OpenAPI document tell that a route is closed; who asks is for the authenticator to say"""
 
 
 def _app(request: Request) -> Answers:
     return cast("Answers", request.app.state.windlass)
 
 
-async def _caller(request: Request) -> Caller:
+async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
     authenticate = cast("Authenticator", request.app.state.authenticate)
     caller = await authenticate(request, _app(request))
     if caller is None:
@@ -32,17 +39,17 @@ App = Annotated[Answers, Depends(_app)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
 
 
-def _enqueuer(caller: AnyCaller) -> Caller:
+def _enqueuer(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ENQUEUE])]) -> Caller:
     caller.check(Scope.ENQUEUE)
     return caller
 
 
-def _reader(caller: AnyCaller) -> Caller:
+def _reader(caller: Annotated[Caller, Security(_caller, scopes=[Scope.READ])]) -> Caller:
     caller.check(Scope.READ)
     return caller
 
 
-def _operator(caller: AnyCaller) -> Caller:
+def _operator(caller: Annotated[Caller, Security(_caller, scopes=[Scope.OPERATE])]) -> Caller:
     caller.check(Scope.OPERATE)
     return caller
 
@@ -57,7 +64,7 @@ def _controller(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
     return caller
 
 
-def _admin(caller: AnyCaller) -> Caller:
+def _admin(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ADMIN])]) -> Caller:
     caller.check(Scope.ADMIN)
     return caller
 

@@ -22,7 +22,11 @@ async def healthz() -> HealthShape:
     return HealthShape(status="alive")
 
 
-@router.get("/readyz", summary="Whether it can be asked")
+@router.get(
+    "/readyz",
+    summary="Whether it can be asked",
+    responses={503: {"model": HealthShape, "description": "Not now"}},
+)
 async def readyz(response: Response, app: App) -> HealthShape:
     """Whether the store answers and its schema fits; 503 where not. What exactly is wrong is in the log."""
     ready = await app.health.ready(within=2)

@@ -68,7 +68,9 @@ async def find(wanted: Annotated[Wanted, Query()], app: App, caller: Reader) -> 
     return page_shape(page, inside=caller.sees_all)
 
 
-@router.get("/queue/{job_id}", name="get_job", summary="One job")
+@router.get(
+    "/queue/{job_id}", name="get_job", summary="One job", responses={304: {"description": "Nothing has changed"}}
+)
 async def get(job_id: str, request: Request, response: Response, app: App, caller: Reader) -> JobShape | None:
     """The job. With `If-None-Match` and the `ETag` of an earlier answer it is 304 while nothing has changed."""
     job = await _job(caller, app, job_id)
@@ -121,7 +123,11 @@ async def retry(job_id: str, app: App, caller: Operator, audit: Audit, body: Rea
     return await _operated("retry", before, app, caller, audit, body)
 
 
-@router.post("/queue/{job_id}/cancel", summary="Cancel a job")
+@router.post(
+    "/queue/{job_id}/cancel",
+    summary="Cancel a job",
+    responses={202: {"model": JobShape, "description": "Its worker was asked to stop it"}},
+)
 async def cancel(
     job_id: str, response: Response, app: App, caller: Operator, audit: Audit, body: Reason | None = None
 ) -> JobShape:

@@ -132,7 +132,11 @@ async def ticks(name: str, app: App, _: Overseer) -> TicksShape:
     )
 
 
-@router.put("/schedules/{name}", summary="Create or change a schedule")
+@router.put(
+    "/schedules/{name}",
+    summary="Create or change a schedule",
+    responses={201: {"model": ScheduleShape, "description": "It is new"}},
+)
 async def put(name: str, body: Put, response: Response, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Create a schedule (201) or change it (200); a changed rule starts at its own next tick."""
     rule, before = body.when(), await _named(app, name)
