@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from windlass.client.handle import Handle
     from windlass.client.health import HealthRoom
     from windlass.client.keys import KeysRoom
+    from windlass.client.operations import OperationsRoom
     from windlass.client.queues import QueuesRoom
     from windlass.client.stats import StatsRoom
     from windlass.client.types import TypesRoom
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.answers import Answers
     from windlass.web.authenticating import Authenticator
+    from windlass.worker.own import Own
     from windlass.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -213,6 +215,31 @@ class Windlass:
 
         return AuditRoom(self.client, self.retention.audit)
 
+    @cached_property
+    def operations(self) -> OperationsRoom:
+        """Retry, cancel, delete and replay by a filter, in the background."""
+        from windlass.client.operations import OperationsRoom, declared
+
+        operations = declared(self.client, self.audit, self.defaults)
+        self.registry.build_in(operations)
+        return OperationsRoom(self.client, self.jobs, operations)
+
+    @cached_property
+    def own(self) -> Own:
+        """Windlass's own jobs, run in this process where that is needed."""
+        from windlass.worker.config import WorkerConfig
+        from windlass.worker.own import Own
+
+        queue, operations = self.operations.queue, self.operations
+        config = WorkerConfig.of(
+            self.settings, queues={queue: 2}, grace=5, retention=self.retention, ageing=self.ageing, own=True
+        )
+        return Own(self.client, operations, self._apart, config)
+
+    def _apart(self) -> Client:
+        """A client with a store of its own, for who opens and closes it by themselves."""
+        return Client(self.store.sibling(), self.registry, self.hub, self.defaults, self._blocking)
+
     @property
     def address(self) -> str:
         """Where its store is, without secrets: fit for logs and screens."""
@@ -230,6 +257,8 @@ class Windlass:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if "own" in self.__dict__:
+            await self.own.close()
         await self.client.close()
 
     def close(self) -> None:
@@ -566,6 +595,7 @@ class Windlass:
             ageing=self.ageing,
             **more,
         )
+        _ = self.operations  # their handler is every worker's
         return Worker(self.client, config)
 
     def asgi(self, *, authenticate: Authenticator | None = None) -> FastAPI:

@@ -23,6 +23,7 @@ LEAVES: dict[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
     ("POST", "/queue/{id}/cancel"): ("job.cancel", None),
     ("POST", "/queue/{id}/signal"): ("job.signal", {"name": "go", "value": CANARY}),
     ("DELETE", "/queue/{id}"): ("job.delete", None),
+    ("POST", "/queue/bulk"): ("bulk.cancel", {"action": "cancel", "filter": {"type": "fail"}}),
     ("POST", "/queue/dead-letter/replay"): ("bulk.replay", {"type": "fail"}),
     ("POST", "/queues/{name}/pause"): ("queue.pause", None),
     ("POST", "/queues/{name}/resume"): ("queue.resume", None),

@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.until import until
 from tests.web.conftest import Ask
-from windlass import Happened, Status, Windlass
+from windlass import Happened, Windlass
 
 
 async def made(client: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
@@ -16,6 +17,17 @@ async def made(client: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
     assert answer.status_code == 201, answer.text
     job: dict[str, Any] = answer.json()
     return job
+
+
+async def ended(client: httpx.AsyncClient, begun: httpx.Response) -> dict[str, Any]:
+    """The job of an operation once it has ended."""
+    assert begun.status_code == 202, begun.text
+
+    async def job() -> dict[str, Any]:
+        found: dict[str, Any] = (await client.get(begun.headers["location"].removeprefix("/api/v1"))).json()
+        return found if found["finishedAt"] else {}
+
+    return await until(job, "the operation to end")
 
 
 async def test_a_job_is_made_and_found_where_its_location_says(app: Windlass, ask: Ask) -> None:
@@ -182,9 +194,10 @@ async def test_dead_letters_are_grouped_and_replayed(app: Windlass, ask: Ask) ->
         everything = await client.post("/queue/dead-letter/replay", json={})
         counted = (await client.post("/queue/dead-letter/replay", json={"type": "fail", "dryRun": True})).json()
         theirs = (await other.post("/queue/dead-letter/replay", json={"type": "fail"})).json()
-        done = (await client.post("/queue/dead-letter/replay", json={"type": "fail"})).json()
+        begun = await client.post("/queue/dead-letter/replay", json={"type": "fail"})
+        result = (await ended(client, begun))["result"]
     assert everything.status_code == 422
-    assert (counted["matched"], counted["done"], theirs["matched"]) == (1, 0, 0)
-    assert (done["matched"], done["done"]) == (1, 1)
-    replayed = await app.jobs.get(done["ids"][0])
-    assert (replayed.replay_of, replayed.status, replayed.user_id) == (failing["id"], Status.QUEUED, "ann")
+    assert (counted["matched"], counted["id"], theirs["matched"]) == (1, None, 0)
+    assert (begun.status_code, begun.json()["matched"], result["done"]) == (202, 1, 1)
+    [replayed] = (await app.jobs.find(type="fail", status="queued")).jobs
+    assert (replayed.replay_of, replayed.user_id) == (failing["id"], "ann")

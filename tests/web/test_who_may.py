@@ -25,6 +25,7 @@ NEEDS = {
     ("POST", "/queue/{id}/cancel"): "operate",
     ("POST", "/queue/{id}/signal"): "operate",
     ("DELETE", "/queue/{id}"): "operate",
+    ("POST", "/queue/bulk"): "operate",
     ("GET", "/queue/dead-letter"): "read",
     ("POST", "/queue/dead-letter/replay"): "operate",
     ("GET", "/queue/stats"): "read",
@@ -55,6 +56,7 @@ NEEDS = {
 BODIES: dict[str, Any] = {
     "/queue/enqueue": {"type": "mail.send", "payload": {"to": "x"}},
     "/queue/{id}/signal": {"name": "s"},
+    "/queue/bulk": {"action": "cancel", "filter": {"type": "x"}},
     "/queue/dead-letter/replay": {"type": "x"},
     "/queues/{name}/max-depth": {"maxDepth": 5},
     "/schedules/{name}": {"type": "fail", "every": 60},
@@ -153,13 +155,19 @@ def questions(*ids: str) -> list[tuple[str, str]]:
         "uniqueKey=bob/x",
     )
     whole = [("GET", f"/queue?{query}") for query in queries]
-    others = [("GET", "/queue/dead-letter"), ("POST", "/queue/dead-letter/replay"), ("GET", "/types")]
+    others = [
+        ("GET", "/queue/dead-letter"),
+        ("POST", "/queue/bulk"),
+        ("POST", "/queue/dead-letter/replay"),
+        ("GET", "/types"),
+    ]
     return [*single, *pages, *whole, *others]
 
 
 async def test_the_jobs_of_others_change_no_answer(app: Windlass, ask: Ask) -> None:
     """What ann is told with bob's jobs there, and without them, is the same, byte for byte."""
-    bodies = {"signal": {"name": "s"}, "replay": {"type": "fail", "dryRun": True}}
+    bodies: dict[str, Any] = {"signal": {"name": "s"}, "replay": {"type": "fail", "dryRun": True}}
+    bodies["bulk"] = {"action": "delete", "everything": True, "dryRun": True}
 
     async def answers(client: httpx.AsyncClient) -> list[tuple[int, str]]:
         bodied = [(method, path, bodies.get(path.rpartition("/")[2])) for method, path in asked_for]

@@ -176,10 +176,10 @@ class DeadLettersRoom:
         The rate is kept by delays: this returns as soon as all are enqueued. Without any filter it needs `everything`.
         `progress` is told how far it has come, as by `app.jobs.cancel_all`; what is skipped counts as refused.
         """
-        _check_rate(rate)
+        check_rate(rate)
         check_wanted(search, DEAD_WORDS, everything=everything)
         plain, fits = _plain(search)
-        run = _Replaying(self._client, rate, edit, actor)
+        run = Replaying(self._client, rate, edit, actor)
         bulk = await self._begun(plain, fits, limit)
         async with aclosing(batches(self._client, self._jobs, plain, limit, fits)) as found:
             async for batch in found:
@@ -266,11 +266,15 @@ def _tell(progress: OnProgress | None, bulk: Bulk) -> None:
         progress(bulk)
 
 
-class _Replaying:
+class Replaying:
     """One replay of many, batch by batch."""
 
-    def __init__(self, client: Client, rate: float | None, edit: Mapping[str, Any] | None, actor: str) -> None:
+    def __init__(
+        self, client: Client, rate: float | None, edit: Mapping[str, Any] | None, actor: str, before: int = 0
+    ) -> None:
         self._client, self._rate, self._edit, self._actor = client, rate, edit, actor
+        self._before = before
+        """how many had their turn before, as far as the rate goes"""
         self.matched = 0
         self._ids: list[str] = []
         self._skipped: Counter[Skipped] = Counter()
@@ -308,7 +312,7 @@ class _Replaying:
         return made
 
     def _delay(self, place: int) -> timedelta | None:
-        before = len(self._ids) + place
+        before = self._before + len(self._ids) + place
         return timedelta(seconds=before / self._rate) if self._rate is not None and before else None
 
     def _note(self, draft: Draft, verdict: Inserted) -> None:
@@ -349,7 +353,8 @@ def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:
     return replace(group, count=group.count + 1, first_seen=min(seen, default=None), last_seen=max(seen, default=None))
 
 
-def _check_rate(rate: float | None) -> None:
+def check_rate(rate: float | None) -> None:
+    """Refuse what is no number of jobs by the second."""
     if rate is None:
         return
     fits = not isinstance(rate, bool) and isinstance(cast("object", rate), (int, float))

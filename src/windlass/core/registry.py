@@ -9,7 +9,7 @@ from windlass.core.errors import HandlerExists, HandlerNotFound
 from windlass.core.keys import LONGEST_NAME, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from windlass.core.around import Layer
     from windlass.core.context import Ctx
@@ -23,17 +23,18 @@ _NAMED = 3
 class Registry:
     """The handlers of one application by name, and what is laid around their runs and enqueues."""
 
-    __slots__ = ("_allow_override", "_around_enqueue", "_around_run", "_by_name")
+    __slots__ = ("_allow_override", "_around_enqueue", "_around_run", "_built_in", "_by_name")
 
     def __init__(self, *, allow_override: bool = False) -> None:
         self._by_name: dict[str, Declaration] = {}
+        self._built_in: dict[str, Declaration] = {}
         self._allow_override = allow_override
         self._around_run: tuple[Layer[Ctx], ...] = ()
         self._around_enqueue: tuple[Layer[Any], ...] = ()
 
     def add(self, declaration: Declaration) -> None:
         """Register a handler; a second one of the same name is an error, unless it was said that it replaces."""
-        known = self._by_name.get(declaration.name)
+        known = self._by_name.get(declaration.name) or self._built_in.get(declaration.name)
         if known is not None and not self._allow_override:
             raise HandlerExists(
                 f"the name {declaration.name!r} is taken by {known.source}, and {declaration.source} claims it too:"
@@ -41,10 +42,20 @@ class Registry:
             )
         self._by_name[declaration.name] = declaration
 
+    def build_in(self, declaration: Declaration) -> None:
+        """Register a handler of windlass's own: workers run it, but it is none of the application's."""
+        self._built_in[declaration.name] = declaration
+
+    def built_in(self, queues: Iterable[str] | None = None) -> frozenset[str]:
+        """The types of windlass's own; of these queues, where some are given."""
+        return frozenset(
+            name for name, one in self._built_in.items() if queues is None or one.options.queue in set(queues)
+        )
+
     def get(self, name: str) -> Declaration:
         """The handler of that name, or an error that names the nearest ones."""
         try:
-            return self._by_name[name]
+            return self._built_in[name] if name in self._built_in else self._by_name[name]
         except KeyError:
             raise HandlerNotFound(f"no handler is registered for the type {shown(name)}: {self._hint(name)}") from None
 
@@ -59,6 +70,8 @@ class Registry:
     def around_run(self, declaration: Declaration) -> tuple[Layer[Ctx], ...]:
         """The layers around a run of this handler, the outermost first: the application's, then its own."""
         own = declaration.around_run
+        if declaration.name in self._built_in:
+            return own
         return self._around_run + own if own else self._around_run
 
     def around_enqueue(self, name: str) -> tuple[Layer[Any], ...]:

@@ -11,12 +11,21 @@ if TYPE_CHECKING:
     from windlass.client.health import HealthRoom
     from windlass.client.jobs import JobsRoom
     from windlass.client.keys import KeysRoom
+    from windlass.client.operations import OperationsRoom
     from windlass.client.options import Asked
     from windlass.client.queues import QueuesRoom
     from windlass.client.schedules import SchedulesRoom
     from windlass.client.stats import StatsRoom
     from windlass.client.types import TypesRoom
     from windlass.client.workers import WorkersRoom
+
+
+class OwnJobs(Protocol):
+    """Windlass's own jobs."""
+
+    def need(self) -> None:
+        """There may be some: see to it that they run, in this process if need be."""
+        ...
 
 
 class Answers(Protocol):
@@ -26,6 +35,10 @@ class Answers(Protocol):
     def jobs(self) -> JobsRoom: ...
     @property
     def dead_letters(self) -> DeadLettersRoom: ...
+    @property
+    def operations(self) -> OperationsRoom: ...
+    @property
+    def own(self) -> OwnJobs: ...
     @property
     def queues(self) -> QueuesRoom: ...
     @property

@@ -19,6 +19,7 @@ from windlass.web.openapi import document_of, operation_id
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
 from windlass.web.routes import (
     audit,
+    bulk,
     checks,
     dead_letters,
     document,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
-ROOMS = (dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, jobs)
+ROOMS = (bulk, dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, jobs)
 """the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")

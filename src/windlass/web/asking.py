@@ -32,7 +32,16 @@ async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> C
     if caller is None:
         raise Refused(UNAUTHENTICATED, "give a key in the header Authorization: Bearer …", CHALLENGE)
     request.state.caller = caller
+    _look_once(request)
     return caller
+
+
+def _look_once(request: Request) -> None:
+    """What an earlier process of this application began is gone on with, once this one is asked anything."""
+    state = request.app.state
+    if not getattr(state, "looked", False):
+        state.looked = True
+        _app(request).own.need()
 
 
 App = Annotated[Answers, Depends(_app)]

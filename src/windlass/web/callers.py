@@ -12,6 +12,7 @@ from windlass.web.problems import FORBIDDEN, Refused
 if TYPE_CHECKING:
     from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.jobs import JobsRoom
+    from windlass.client.operations import OperationsRoom
     from windlass.web.answers import Answers
 
 EVERYBODY = "*"
@@ -66,3 +67,7 @@ class Caller:
     def dead_letters(self, app: Answers) -> DeadLettersRoom:
         """The failed ones among them."""
         return app.dead_letters if self.sees_all else app.dead_letters.only(self.owner)
+
+    def operations(self, app: Answers) -> OperationsRoom:
+        """Orders for many of them."""
+        return app.operations if self.sees_all else app.operations.only(self.owner)

@@ -256,14 +256,14 @@ def dead_letters_shape(found: DeadGroups) -> DeadLettersShape:
     return DeadLettersShape(groups=groups, looked_at=found.looked_at, complete=found.complete)
 
 
-class BulkShape(Shape):
-    """What became of an order for many."""
+class OperationShape(Shape):
+    """An order for many: the job that carries it out, and how many matched when it began."""
 
+    id: str | None
+    """nothing, where it was only counted"""
     matched: int
-    done: int
-    left: int
+    exact: bool
     dry_run: bool
-    ids: list[str] = Field(default_factory=list)
 
 
 def ms(span: timedelta | None) -> int | None:

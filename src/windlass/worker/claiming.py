@@ -50,7 +50,8 @@ class Claiming:
         self.wake = slots.look
         # Half the slots at a time: while one half runs here, the other is being claimed and settled in the store.
         self._most = max(_FEW, config.concurrency // 2)
-        self.types = frozenset(one.name for one in registry) - set(config.exclude)
+        handled = frozenset[str]() if config.own else frozenset(one.name for one in registry)
+        self.types = (handled | registry.built_in(config.queues)) - set(config.exclude)
         self._single = self.types - {one.name for one in registry if one.batch is not None}
         """those that are claimed here; of those that take batches each has a claim of its own"""
         self._batches: Sequence[Batching] = ()

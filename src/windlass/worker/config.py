@@ -49,6 +49,8 @@ class WorkerConfig:
     retention: Retention = field(default_factory=Retention)
     ageing: Ageing | None = None
     """how long jobs wait before they are raised; None never raises any"""
+    own: bool = False
+    """run windlass's own jobs alone: nothing is declared, published or scheduled"""
     drain: bool = False
     """stop when nothing is due"""
     max_jobs: int | None = None

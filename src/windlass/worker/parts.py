@@ -130,9 +130,10 @@ class Parts:
         yield "duty", self.duty.run()
         yield "promoting", self.promoting.run(on_duty)
         yield "rescuing", self.rescuing.run(on_duty)
-        yield "scheduling", self.scheduling.run(on_duty)
+        if not self._config.own:
+            yield "scheduling", self.scheduling.run(on_duty)
+            yield "publishing", self.publishing.run()
         yield "pruning", self.pruning.run(on_duty)
-        yield "publishing", self.publishing.run()
         if self.ageing is not None:
             yield "ageing", self.ageing.run(on_duty)
         yield "waking", self.waking.run()

@@ -121,8 +121,9 @@ class Worker:
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
         self._parts = parts = Parts(self._client, self.config, self._stopping)
-        await parts.scheduling.declare()
-        await parts.publishing.announce()
+        if not self.config.own:
+            await parts.scheduling.declare()
+            await parts.publishing.announce()
         await parts.leasing.start()
         try:
             async with AsyncExitStack() as stack:
@@ -173,7 +174,7 @@ class Worker:
                 self.id,
                 self._client.store.address,
                 tuple(sorted(config.queues or ())),
-                tuple(sorted(parts.claiming.types)),
+                tuple(sorted(parts.claiming.types - self._client.registry.built_in())),
                 config.concurrency,
             )
         )

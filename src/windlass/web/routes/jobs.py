@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BeforeValidator
 
 from windlass.client.searching import Search
 from windlass.core.draft import check_id
@@ -30,10 +31,12 @@ router = APIRouter(tags=["jobs"])
 _LONGEST_REASON = 1000  # characters of it in the audit trail
 
 
-class Wanted(Asked):
-    """Which jobs, and which page of them."""
+class Which(Asked):
+    """Which jobs; all that is given must match."""
 
-    status: list[str] | None = None
+    status: Annotated[list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)] = (
+        None
+    )
     type: str | None = None
     queue: str | None = None
     user_id: str | None = None
@@ -47,17 +50,21 @@ class Wanted(Asked):
     fingerprint: str | None = None
     created_since: datetime | None = None
     created_before: datetime | None = None
-    limit: Annotated[int, Query(ge=1, le=1000)] = 50
-    cursor: str | None = None
-    oldest_first: bool = False
 
     def search(self) -> Search:
         """In the words of a search."""
         words = {"tag": "tags"}
-        left_out = {"limit", "cursor", "oldest_first"}
-        given = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
+        given = {name: getattr(self, name) for name in Which.model_fields}
         found: dict[str, Any] = {words.get(name, name): value for name, value in given.items() if value is not None}
         return cast("Search", found)
+
+
+class Wanted(Which):
+    """Which jobs, and which page of them."""
+
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    cursor: str | None = None
+    oldest_first: bool = False
 
 
 @router.get("/queue", summary="List jobs")
