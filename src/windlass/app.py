@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.answers import Answers
     from windlass.web.authenticating import Authenticator
+    from windlass.web.live.pace import Pace
     from windlass.worker.own import Own
     from windlass.worker.worker import Worker
 
@@ -598,11 +599,12 @@ class Windlass:
         _ = self.operations  # their handler is every worker's
         return Worker(self.client, config)
 
-    def asgi(self, *, authenticate: Authenticator | None = None) -> FastAPI:
+    def asgi(self, *, authenticate: Authenticator | None = None, live: Pace | None = None) -> FastAPI:
         """The HTTP API as an ASGI application, to be served or mounted under any prefix. Needs `windlass[web]`.
 
         Closed: without a key (`app.keys.create`) nobody is let in. `authenticate` takes the place of keys: give a
-        function from a request to a `windlass.web.Caller` to use the sign-in of your own application.
+        function from a request to a `windlass.web.Caller` to use the sign-in of your own application. `live` sets the
+        pace and the bounds of live streams.
         """
         try:
             from windlass.web.application import build  # only who serves loads it
@@ -610,7 +612,7 @@ class Windlass:
             raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
         from windlass import __version__
 
-        return build(cast("Answers", self), version=__version__, authenticate=authenticate)
+        return build(cast("Answers", self), version=__version__, authenticate=authenticate, pace=live)
 
 
 def _surrounded(

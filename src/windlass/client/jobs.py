@@ -28,7 +28,9 @@ from windlass.core.payload import ResultCodec
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncGenerator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from windlass.client.client import Client
     from windlass.client.explaining import Explanation
@@ -63,6 +65,24 @@ class JobsRoom:
         if found is None:
             raise JobNotFound(job_id)
         return found
+
+    async def several(self, ids: Sequence[str]) -> list[Job | None]:
+        """The jobs of these ids, in order, in one question; None for one that is not there."""
+        store = await self._client.ready()
+        return await store.views.get([check_id(job_id) for job_id in ids], self.user)
+
+    def changes(self) -> AbstractAsyncContextManager[asyncio.Event]:
+        """While inside, an event that is set whenever something may have changed in the store.
+
+        A hint, about whatever job: who clears it and looks has missed nothing that was told of. Not every change is
+        told of (a claim is not), so look now and then without it. All who wait in one loop share one subscription.
+        """
+        return self._client.changes()
+
+    @property
+    def pushed(self) -> bool:
+        """Whether changes made by other processes are told of now; if not, only looking finds them."""
+        return self._client.store.notices.healthy
 
     async def find(
         self, *, limit: int = 50, after: str | None = None, oldest_first: bool = False, **search: Unpack[Search]

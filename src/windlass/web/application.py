@@ -15,6 +15,8 @@ from windlass.core.errors import WindlassError
 from windlass.web.access.addresses import Proxies
 from windlass.web.authenticating import Authenticator, ByKey
 from windlass.web.envelope import Envelope
+from windlass.web.live.live import Live
+from windlass.web.live.pace import Pace
 from windlass.web.openapi import document_of, operation_id
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
 from windlass.web.routes import (
@@ -27,6 +29,7 @@ from windlass.web.routes import (
     health,
     jobs,
     keys,
+    live,
     queues,
     schedules,
     stats,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
-ROOMS = (bulk, dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, jobs)
+ROOMS = (bulk, dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, live, jobs)
 """the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
@@ -53,7 +56,9 @@ class Api(FastAPI):
         return document_of(self)
 
 
-def build(app: Answers, *, version: str, authenticate: Authenticator | None = None) -> FastAPI:
+def build(
+    app: Answers, *, version: str, authenticate: Authenticator | None = None, pace: Pace | None = None
+) -> FastAPI:
     """The HTTP API of an application."""
     web = Api(
         title="windlass",
@@ -69,6 +74,7 @@ def build(app: Answers, *, version: str, authenticate: Authenticator | None = No
     web.state.authenticate = authenticate or ByKey()
     web.state.proxies = Proxies()
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
+    web.state.live = Live(app, web.state.authenticate, pace or Pace(), web.state.closing)
     web.state.documents = document.Documents()
     web.include_router(health.router)
     web.include_router(document.router)
