@@ -114,7 +114,7 @@ class Served:
     @asynccontextmanager
     async def stream(self, path: str, owner: str = "ann", last: str | None = None) -> AsyncGenerator[Stream]:
         """An open stream."""
-        headers = {} if last is None else {"Last-Event-ID": last.encode("latin-1")}
+        headers = [] if last is None else [(b"Last-Event-ID", last.encode("latin-1"))]
         async with self.client(owner) as client, client.stream("GET", path, headers=headers) as answer:
             assert answer.status_code == 200, await answer.aread()
             yield Stream(answer)

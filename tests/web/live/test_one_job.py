@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from tests.support.until import until
@@ -11,8 +12,9 @@ from tests.web.live.conftest import Event, Serve, Served, Stream
 from windlass import Ctx, Windlass
 
 
-async def put(served: Served, to: str = "x", user: str | None = "ann") -> str:
-    return (await served.app.enqueue("mail.send", {"to": to}, **({} if user is None else {"user": user}))).id
+async def put(served: Served, to: str = "x", user: str = "ann") -> str:
+    handle = await served.app.enqueue("mail.send", {"to": to}, user=user)
+    return handle.id
 
 
 async def work(app: Windlass) -> None:
@@ -146,6 +148,6 @@ async def test_many_streams_of_many_jobs_are_one_question(serve: Serve) -> None:
         assert served.calls.since(before)["views.look"] <= 2 * len(jobs)
 
 
-async def read_all(client: object, path: str) -> list[Event]:
-    async with client.stream("GET", path) as answer:  # type: ignore[attr-defined]  # an httpx.AsyncClient
+async def read_all(client: httpx.AsyncClient, path: str) -> list[Event]:
+    async with client.stream("GET", path) as answer:
         return await Stream(answer).rest()

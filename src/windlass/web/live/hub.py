@@ -75,9 +75,13 @@ class Hub:
             yield
         finally:
             self._woken.remove(woken)
-            if not self._woken and self._keeper is not None:
-                self._keeper.cancel()
-                self._keeper = None
+            self._rest()
+
+    def _rest(self) -> None:
+        """Look no more when nobody is there."""
+        if not self._woken and self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
 
     def join(self, room: JobsRoom, target: Target, woken: asyncio.Event) -> Watch:
         """Watch what this room shows of a job or a view; `see` it then, and `leave` it in any case."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -33,7 +33,7 @@ class Subscribe(Asked):
     id: _Name
     job: str | None = None
     view: LiveWanted | None = None
-    after: Annotated[str | int | None, Field(max_length=100)] = None
+    after: Annotated[str, Field(max_length=100)] | int | None = None
     """the last event of it that the client has"""
 
     def target(self) -> Target:
@@ -84,5 +84,5 @@ def name_of(text: str) -> str | None:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    name = found.get("id") if isinstance(found, dict) else None
+    name: object = cast("dict[str, object]", found).get("id") if isinstance(found, dict) else None
     return name[:100] if isinstance(name, str) else None

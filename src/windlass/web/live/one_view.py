@@ -46,8 +46,12 @@ class View:
     @staticmethod
     def of(search: Search, ids: Sequence[str], limit: int) -> View:
         """With values that can be compared."""
-        words = {name: tuple(value) if isinstance(value, list) else value for name, value in search.items()}
-        return View(search=tuple(sorted(words.items())), ids=tuple(dict.fromkeys(ids)), limit=limit)
+        words: list[tuple[str, Any]] = [(name, _still(value)) for name, value in sorted(search.items())]
+        return View(search=tuple(words), ids=tuple(dict.fromkeys(ids)), limit=limit)
+
+
+def _still(value: object) -> object:
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 class _Row(NamedTuple):

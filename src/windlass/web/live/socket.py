@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from windlass.web.access.addresses import address_of
 from windlass.web.live.admission import from_here, offered, speaks, with_key
 from windlass.web.live.live import Clock
 from windlass.web.live.messages import LARGEST, Authenticate, Message, Ping, Subscribe, Unsubscribe, name_of, read
-from windlass.web.live.words import SLOW, STOPPING, TOO_LARGE, UNAUTHORISED, UNREADABLE, Word, closing, via
+from windlass.web.live.words import BROKEN, SLOW, STOPPING, TOO_LARGE, UNAUTHORISED, UNREADABLE, Word, closing, via
 from windlass.web.problems import FORBIDDEN, MEDIA_TYPE, UNAUTHENTICATED, Refused, problem_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from windlass.web.live.live import Live
     from windlass.web.live.watching import Feed
 
-_CODES = {STOPPING: 1012, UNAUTHORISED: 1008, SLOW: 1013, UNREADABLE: 1003, TOO_LARGE: 1009}
+LOG = logging.getLogger("windlass.web.live")
+_CODES = {STOPPING: 1012, UNAUTHORISED: 1008, SLOW: 1013, UNREADABLE: 1003, TOO_LARGE: 1009, BROKEN: 1011}
 _POLICY = 1008
 _LAST_WORD = 1.0
 _ALIVE = Word("alive", "{}")
@@ -175,6 +177,9 @@ class _Talk:
             self._why = UNREADABLE
         except TimeoutError:  # it does not take the answers
             self._why = SLOW
+        except Exception:
+            LOG.exception("a message on a WebSocket could not be heeded")
+            self._why = BROKEN
         finally:
             self._woken.set()
 

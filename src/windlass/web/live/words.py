@@ -54,17 +54,19 @@ UNAUTHORISED = "unauthorised"
 SLOW = "slow"
 UNREADABLE = "unreadable"
 TOO_LARGE = "too-large"
+BROKEN = "internal"
 _TEXTS = {
     STOPPING: "the server stops: come again, another or the next one goes on from where you are",
     UNAUTHORISED: "the caller may not read this any more, or could not be asked for: authenticate anew",
     SLOW: "you take what is sent too slowly: come again, the state is told anew",
     UNREADABLE: "a message is text, in JSON",
     TOO_LARGE: "the message is too large",
+    BROKEN: "something went wrong here",
 }
 
 
 def closing(why: str) -> Word:
     """The last word of a stream that has not come to its end."""
-    come = why in (STOPPING, SLOW)
+    come = why in (STOPPING, SLOW, BROKEN)
     said = {"why": why, "text": _TEXTS[why], "again": come, "retryMs": again() if come else None}
     return Word("closing", json.dumps(said))
