@@ -44,6 +44,8 @@ LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
 ROOMS = (bulk, dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, live, jobs)
 """the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
+BARE = (bulk, dead_letters, stats, enqueueing, jobs)
+"""those that clients which put them at the root find there, too; they are the same routes, and told of once"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
 
@@ -80,6 +82,8 @@ def build(
     web.include_router(document.router)
     for room in ROOMS:
         web.include_router(room.router, prefix=PREFIX)
+    for room in BARE:
+        web.include_router(room.router, include_in_schema=False)
     web.add_middleware(Envelope)
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)

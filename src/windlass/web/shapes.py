@@ -247,13 +247,20 @@ class DeadLettersShape(Shape):
     groups: list[DeadGroupShape]
     looked_at: int
     complete: bool
+    items: list[JobShape]
+    """the newest of them"""
+    next_cursor: str | None
+    """where `GET /queue?status=failed` goes on after these"""
 
 
-def dead_letters_shape(found: DeadGroups) -> DeadLettersShape:
-    """Groups of dead letters."""
+def dead_letters_shape(found: DeadGroups, newest: Page, *, inside: bool) -> DeadLettersShape:
+    """Groups of dead letters, and the newest themselves."""
     names = DeadGroupShape.model_fields
     groups = [DeadGroupShape(**{name: getattr(group, name) for name in names}) for group in found.groups]
-    return DeadLettersShape(groups=groups, looked_at=found.looked_at, complete=found.complete)
+    items = [job_shape(job, inside=inside) for job in newest.jobs]
+    return DeadLettersShape(
+        groups=groups, looked_at=found.looked_at, complete=found.complete, items=items, next_cursor=newest.next
+    )
 
 
 class OperationShape(Shape):

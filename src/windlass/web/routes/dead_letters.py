@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
-from windlass.client.searching import DeadSearch
+from windlass.client.searching import DeadSearch, Search
+from windlass.core.status import Status
 from windlass.web.asking import App, Reader
 from windlass.web.routes.bulk import COUNTED, Limit, Operating, Rate, Reason
 from windlass.web.shapes import Asked, DeadLettersShape, OperationShape, dead_letters_shape
 
 router = APIRouter(tags=["dead letters"])
+Name = Annotated[str | None, Query(min_length=1, max_length=512)]
 
 
 class Replay(Asked):
@@ -28,10 +30,14 @@ class Replay(Asked):
 
 
 @router.get("/queue/dead-letter", summary="Failed jobs by fingerprint")
-async def dead_letters(app: App, caller: Reader, type: str | None = None, queue: str | None = None) -> DeadLettersShape:
-    """What went wrong, grouped by what is alike in it."""
+async def dead_letters(
+    app: App, caller: Reader, type: Name = None, queue: Name = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+) -> DeadLettersShape:
+    """What went wrong, grouped by what is alike in it, and the newest failed jobs themselves."""
     words = {name: value for name, value in (("type", type), ("queue", queue)) if value is not None}
-    return dead_letters_shape(await caller.dead_letters(app).groups(**cast("DeadSearch", words)))
+    groups = await caller.dead_letters(app).groups(**cast("DeadSearch", words))
+    page = await caller.jobs(app).find(limit=limit, **cast("Search", {**words, "status": Status.FAILED}))
+    return dead_letters_shape(groups, page, inside=caller.sees_all)
 
 
 @router.post("/queue/dead-letter/replay", status_code=202, responses=COUNTED, summary="Run failed jobs again")
