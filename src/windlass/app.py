@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
     from windlass.stores.contract import Capabilities, Store
+    from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
-    from windlass.web.authenticating import Authenticator
     from windlass.web.live.pace import Pace
     from windlass.worker.own import Own
     from windlass.worker.worker import Worker
@@ -599,20 +599,33 @@ class Windlass:
         _ = self.operations  # their handler is every worker's
         return Worker(self.client, config)
 
-    def asgi(self, *, authenticate: Authenticator | None = None, live: Pace | None = None) -> FastAPI:
+    def asgi(
+        self,
+        *,
+        authenticate: Authenticator | Sequence[Authenticator] | None = None,
+        hosts: Sequence[str] | None = None,
+        origins: Sequence[str] | None = None,
+        proxies: Sequence[str] | None = None,
+        live: Pace | None = None,
+    ) -> FastAPI:
         """The HTTP API as an ASGI application, to be served or mounted under any prefix. Needs `windlass[web]`.
 
-        Closed: without a key (`app.keys.create`) nobody is let in. `authenticate` takes the place of keys: give a
-        function from a request to a `windlass.web.Caller` to use the sign-in of your own application. `live` sets the
-        pace and the bounds of live streams.
+        Closed: without a key (`app.keys.create`) nobody is let in. `authenticate` takes the place of keys and of what
+        WINDLASS_HTTP_… sets: give a function from a request to a `windlass.web.callers.Caller` to use the sign-in of
+        your own application, or several, of which the first that says something decides. `hosts` are the names that it
+        answers to, any if none are given; `origins` the sites whose pages may read answers (CORS); `proxies` the
+        addresses whose word on others' addresses and users is taken. Each may be set by WINDLASS_HTTP_… instead.
+        `live` sets the pace and the bounds of live streams.
         """
         try:
-            from windlass.web.application import build  # only who serves loads it
+            from windlass.web.access.configured import WhoMay  # only who serves loads it
+            from windlass.web.application import build
         except ImportError as error:
             raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
         from windlass import __version__
 
-        return build(cast("Answers", self), version=__version__, authenticate=authenticate, pace=live)
+        asked = WhoMay.of(self.settings, authenticate, hosts=hosts, origins=origins, proxies=proxies)
+        return build(cast("Answers", self), version=__version__, who_may=asked, pace=live)
 
 
 def _surrounded(

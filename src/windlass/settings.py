@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.errors import SettingsError
 
@@ -34,6 +35,22 @@ class Settings:
     max_attempts: int = 5
     retry_delay: timedelta = timedelta(seconds=1)
     synchronous: str = "FULL"
+    http_hosts: tuple[str, ...] | None = None
+    http_origins: tuple[str, ...] = ()
+    http_proxies: tuple[str, ...] = ()
+    http_proxy_user: str | None = None
+    http_proxy_scopes: str | None = None
+    http_proxy_usual: tuple[str, ...] = ("enqueue", "read")
+    http_jwt_secret: str | None = field(default=None, repr=False)
+    http_jwt_jwks: str | None = None
+    http_jwt_algorithms: tuple[str, ...] = ()
+    http_jwt_issuer: str | None = None
+    http_jwt_audience: str | None = None
+    http_jwt_leeway: timedelta = timedelta(seconds=10)
+    http_jwt_user: str = "sub"
+    http_jwt_scopes: str = "scope"
+    http_jwt_usual: tuple[str, ...] = ()
+    http_jwt_attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,8 @@ class _Source:
     names: tuple[str, ...]
     read: Callable[[str], Any]
     expected: str
+    secret: bool = False
+    """no message quotes it"""
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -78,12 +97,68 @@ def _synchronous(text: str) -> str:
     return text.upper()
 
 
+def _several(text: str) -> tuple[str, ...]:
+    found = tuple(word.strip() for word in text.split(","))
+    if not all(found):
+        raise ValueError
+    return found
+
+
+def _some_of(*known: str) -> Callable[[str], tuple[str, ...]]:
+    def read(text: str) -> tuple[str, ...]:
+        found = _several(text)
+        if not set(found) <= set(known):
+            raise ValueError
+        return found
+
+    return read
+
+
+def _header(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", text):
+        raise ValueError
+    return text
+
+
+def _secret(text: str) -> str:
+    if len(text.encode()) < SHORTEST_SECRET:
+        raise ValueError
+    return text
+
+
+SHORTEST_SECRET = 32
+"""bytes of what tokens are signed with: as many as HS256 gives"""
 _DAY = 86_400_000
 _MS = "milliseconds from {} to 86400000"
+_NAMES = "{}, with commas between"
+SCOPES = ("enqueue", "read", "operate", "admin")
+ALGORITHMS = ("HS256", "RS256", "ES256")
+_SCOPES = f"some of {', '.join(SCOPES)}"
 _SOURCES = (
     _Source("url", ("WINDLASS_URL", "WINDLASS_STORE"), _text, "a store URL"),
     _Source("namespace", ("WINDLASS_NAMESPACE",), _namespace, "1 to 30 lower-case letters, digits or _"),
     _Source("app", ("WINDLASS_APP",), _text, "module:app"),
+    _Source("http_hosts", ("WINDLASS_HTTP_HOSTS",), _several, _NAMES.format("host names, or *")),
+    _Source("http_origins", ("WINDLASS_HTTP_ORIGINS",), _several, _NAMES.format("origins, or *")),
+    _Source("http_proxies", ("WINDLASS_HTTP_PROXIES",), _several, _NAMES.format("addresses or networks")),
+    _Source("http_proxy_user", ("WINDLASS_HTTP_PROXY_USER",), _header, "the name of a header"),
+    _Source("http_proxy_scopes", ("WINDLASS_HTTP_PROXY_SCOPES",), _header, "the name of a header"),
+    _Source("http_proxy_usual", ("WINDLASS_HTTP_PROXY_USUAL",), _some_of(*SCOPES), _NAMES.format(_SCOPES)),
+    _Source("http_jwt_secret", ("WINDLASS_HTTP_JWT_SECRET",), _secret, f"{SHORTEST_SECRET} bytes or more", secret=True),
+    _Source("http_jwt_jwks", ("WINDLASS_HTTP_JWT_JWKS",), _text, "a path or an https:// URL"),
+    _Source(
+        "http_jwt_algorithms",
+        ("WINDLASS_HTTP_JWT_ALGORITHMS",),
+        _some_of(*ALGORITHMS),
+        _NAMES.format(f"some of {', '.join(ALGORITHMS)}"),
+    ),
+    _Source("http_jwt_issuer", ("WINDLASS_HTTP_JWT_ISSUER",), _text, "the issuer that tokens name"),
+    _Source("http_jwt_audience", ("WINDLASS_HTTP_JWT_AUDIENCE",), _text, "the audience that tokens name"),
+    _Source("http_jwt_leeway", ("WINDLASS_HTTP_JWT_LEEWAY_MS",), _milliseconds(0, 300_000), "0 to 300000 milliseconds"),
+    _Source("http_jwt_user", ("WINDLASS_HTTP_JWT_USER",), _text, "the name of a claim"),
+    _Source("http_jwt_scopes", ("WINDLASS_HTTP_JWT_SCOPES",), _text, "the name of a claim"),
+    _Source("http_jwt_usual", ("WINDLASS_HTTP_JWT_USUAL",), _some_of(*SCOPES), _NAMES.format(_SCOPES)),
+    _Source("http_jwt_attributes", ("WINDLASS_HTTP_JWT_ATTRIBUTES",), _several, _NAMES.format("claims")),
     _Source("concurrency", ("WINDLASS_CONCURRENCY", "QUEUE_CONCURRENCY"), _whole(1, 10_000), "1 to 10000"),
     _Source(
         "lease",
@@ -150,8 +225,12 @@ def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
 
 
 def _read_member(source: _Source, path: Path, name: str, value: object) -> Any:
+    if isinstance(value, list):
+        several = cast("list[object]", value)
+        value = ",".join(one if isinstance(one, str) else "" for one in several)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise SettingsError(f"{path}: {name} is {value!r}: expected {source.expected}")
+        found = f"of type {type(value).__name__}" if source.secret else repr(value)
+        raise SettingsError(f"{path}: {name} is {found}: expected {source.expected}")
     return _read(source, f"{path}: {name}", str(value))
 
 
@@ -163,7 +242,8 @@ def _read(source: _Source, name: str, text: str) -> Any:
     try:
         return source.read(text)
     except ValueError:
-        raise SettingsError(f"{name} is {text[:80]!r}: expected {source.expected}") from None
+        found = f"{len(text)} characters that are something else" if source.secret else repr(text[:80])
+        raise SettingsError(f"{name} is {found}: expected {source.expected}") from None
 
 
 assert {source.field for source in _SOURCES} == {field.name for field in fields(Settings)}  # noqa: S101  # each can be set

@@ -13,6 +13,7 @@ import typer
 
 from windlass.cli.desk import globals_of, run_async, the_app
 from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
+from windlass.web.access.hosts import ADDRESSES, LOOPBACK, host_of
 from windlass.worker.shutdown import stopped_by_signals
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
         # Before the first key: whose secret is shown must be served, too.
         listening = stack.enter_context(_bound(host, port))
         await _first_key(app, screen, host)
-        web = app.asgi()
+        web = app.asgi(hosts=_hosts(app, host))
         server = _server(web, root_path)
         worker = await stack.enter_async_context(app.worker()) if with_worker else None
         with stopped_by_signals(_Both(web, server, worker)):
@@ -111,15 +112,29 @@ class _Both:
             self._worker.stop(now=now)
 
 
+def _hosts(app: Windlass, host: str) -> tuple[str, ...]:
+    """The names that are answered to: those that cannot be another's, and what was given."""
+    if app.settings.http_hosts is not None:
+        return app.settings.http_hosts
+    if _is_loopback(host):
+        return (LOOPBACK,)
+    return (LOOPBACK, ADDRESSES, *(name for name in (host, socket.gethostname()) if host_of(name)))
+
+
 async def _first_key(app: Windlass, screen: Screen, host: str) -> None:
     """A store without keys gets its first one, on this machine only: nobody is to be faster than its owner."""
     if await app.keys.list():
         return
     if not _is_loopback(host):
+        from windlass.web.access.configured import lets_in_without_keys  # only where the extra is there
+
+        if lets_in_without_keys(app.settings):
+            return
         raise Stop(
             REFUSED,
             f"there are no keys yet, so nobody may listen at {host}: make one with"
-            " \"windlass keys create NAME --owner '*' --scope admin\", or serve on 127.0.0.1 first",
+            " \"windlass keys create NAME --owner '*' --scope admin\", serve on 127.0.0.1 first, or set who signs"
+            " tokens (WINDLASS_HTTP_JWT_…) or names users (WINDLASS_HTTP_PROXY_USER)",
         )
     made = await app.keys.create("the first", owner="*", scopes=["admin"])
     screen.say("there were no keys yet; this one may do everything. It is shown once:")

@@ -10,10 +10,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from windlass.core.errors import WindlassError
-from windlass.web.access.addresses import Proxies
-from windlass.web.authenticating import Authenticator, ByKey
+from windlass.web.access.gate import Gate
 from windlass.web.envelope import Envelope
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
@@ -38,6 +38,7 @@ from windlass.web.routes import (
 )
 
 if TYPE_CHECKING:
+    from windlass.web.access.configured import WhoMay
     from windlass.web.answers import Answers
 
 LOG = logging.getLogger("windlass.web")
@@ -58,9 +59,7 @@ class Api(FastAPI):
         return document_of(self)
 
 
-def build(
-    app: Answers, *, version: str, authenticate: Authenticator | None = None, pace: Pace | None = None
-) -> FastAPI:
+def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = None) -> FastAPI:
     """The HTTP API of an application."""
     web = Api(
         title="windlass",
@@ -73,8 +72,9 @@ def build(
         redoc_url=None,
     )
     web.state.windlass = app
-    web.state.authenticate = authenticate or ByKey()
-    web.state.proxies = Proxies()
+    web.state.authenticate = who_may.authenticate
+    web.state.proxies = who_may.proxies
+    web.state.origins = who_may.origins
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
     web.state.live = Live(app, web.state.authenticate, pace or Pace(), web.state.closing)
     web.state.documents = document.Documents()
@@ -84,6 +84,10 @@ def build(
         web.include_router(room.router, prefix=PREFIX)
     for room in BARE:
         web.include_router(room.router, include_in_schema=False)
+    # The last one stands before the others.
+    if who_may.origins:
+        web.add_middleware(CORSMiddleware, **who_may.origins.cors())
+    web.add_middleware(Gate, who_may.hosts, who_may.origins)
     web.add_middleware(Envelope)
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)

@@ -8,12 +8,11 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
 from windlass.stores.contract import Scope
+from windlass.web.access.authenticating import CHALLENGE, Authenticator
 from windlass.web.answers import Answers
-from windlass.web.authenticating import Authenticator
 from windlass.web.callers import Caller
 from windlass.web.problems import UNAUTHENTICATED, Refused
 
-CHALLENGE = {"WWW-Authenticate": 'Bearer realm="windlass"'}
 BEARER = HTTPBearer(
     scheme_name="bearer",
     description="A key (`windlass keys create`), or what the server was told to take in its place.",

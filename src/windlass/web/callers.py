@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.grants import ANYTHING, Grants
 from windlass.stores.contract import Scope
@@ -32,6 +32,11 @@ class Caller:
     owner: str
     scopes: frozenset[Scope]
     grants: Grants = ANYTHING
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What the application knows of its holder, such as {"premium": True}: of the key, or claims of the token."""
+        return self.grants.attributes
 
     @property
     def sees_all(self) -> bool:

@@ -40,7 +40,7 @@ SOON = replace(QUICK, reauthorise=0.1)
 async def test_who_may_not_any_more_is_told_so_and_the_stream_ends(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windlass.web.authenticating.KNOWN_FOR", 0.0)
+    monkeypatch.setattr("windlass.web.access.keys.KNOWN_FOR", 0.0)
     async with serve(replace(QUICK, reauthorise=0.1)) as served:
         job = await put(served)
         async with served.stream(f"/queue/{job}/events") as stream:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import HTTPConnection
 
+    from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
-    from windlass.web.authenticating import Authenticator
     from windlass.web.callers import Caller
     from windlass.web.live.pace import Pace
 
