@@ -8,9 +8,11 @@ from pathlib import Path
 from tests.contract.places import STORES, open_place
 from tests.control.conftest import address
 from tests.faults.matrix import EVERY, ROWS, Row
+from tests.support.template import as_copy
 from windlass import Windlass
 from windlass.chaos.faults import Finding
 from windlass.chaos.place import Place
+from windlass.chaos.starting import as_program
 
 TRIES = 6
 """a mistake that needs two at one moment may stay hidden once: as many seeds are tried"""
@@ -30,7 +32,8 @@ async def tried(row: Row, store: str, seed: int, *, long: bool, control: str = "
     with tempfile.TemporaryDirectory(prefix="windlass-faults-") as folder:
         async with open_place(store, Path(folder)) as place:
             url, namespace = address(place)
-            spot = Place(url=url, namespace=namespace, folder=Path(folder) / "trial", control=control)
+            start = as_program if long else as_copy
+            spot = Place(url=url, namespace=namespace, folder=Path(folder) / "trial", control=control, start=start)
             finding = await row.run(spot, seed, long=long)
             async with Windlass(url, namespace=namespace) as app:
                 version = str((await app.store.health())["version"])

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from windlass.chaos.starting import Start, as_program
+
 _URL, _NAMESPACE, _FOLDER, _CONTROL = "CHAOS_URL", "CHAOS_NAMESPACE", "CHAOS_FOLDER", "CHAOS_CONTROL"
 
 
@@ -19,6 +21,8 @@ class Place:
     folder: Path = Path()
     control: str = ""
     """what the trial's own application should do wrong on purpose; the one that comes with windlass does nothing"""
+    start: Start = as_program
+    """how its worker processes are started"""
 
     def environment(self) -> dict[str, str]:
         """What a process needs to find it. Not on its command line: a URL may hold a password."""

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -22,6 +21,7 @@ from windlass.chaos.checker import Evidence, Run, Runs, check
 from windlass.chaos.history import History, What
 from windlass.chaos.place import Pace, Place
 from windlass.chaos.report import Report
+from windlass.chaos.starting import Process
 from windlass.chaos.waiting import until
 from windlass.chaos.workload import LIMIT
 from windlass.stores.contract import Action, Filter, Order
@@ -38,7 +38,7 @@ _READ_WITHIN = 30.0
 class Hand:
     """One worker process that the trial started."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Process, log: Path) -> None:
         self._process, self.log = process, log
         self.pid = process.pid
         self.frozen = False
@@ -130,19 +130,11 @@ class Trial:
         log = self.place.folder / f"worker{len(self.hands)}.log"
         # It stops when the other end of the pipe closes: none outlives the trial, however that ends.
         arguments = [self._spec, f"--child={self._pipe[0]}", *self.pace.arguments()]
-        command = [sys.executable, "-m", "windlass", "worker", *arguments]
         # What is found here is found there, too: the trial's own application may not be installed.
         path = os.pathsep.join(one for one in sys.path if one)
         environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path, **besides}
         with log.open("wb") as file:
-            process = subprocess.Popen(  # noqa: S603  # our own program
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                pass_fds=[self._pipe[0]],
-            )
+            process = self.place.start(["worker", *arguments], environment, log=file.fileno(), kept=self._pipe[0])
         hand = Hand(process, log)
         self.hands.append(hand)
         return hand

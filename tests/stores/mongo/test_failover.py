@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.timeout(150), pytest.mark.xdist_group("mongo-failover"
 WORKERS = 4
 FEW, MANY = 8, 200
 """slots of a worker; with many it claims twice at once while there is plenty to do"""
-WAITING = 50
-"""jobs for each slot enqueued before the fault, so that no worker runs dry"""
+JOBS = {FEW: (400, 0.3), MANY: (4_000, 1.0)}
+"""how many are enqueued before the fault, so that no worker runs dry, and the seconds that each takes"""
 RESUMED_WITHIN = 5.0
 """seconds from the first durable write that the new primary takes until every worker has begun a job"""
 
@@ -68,14 +68,15 @@ async def test_no_acknowledged_job_is_lost_or_run_under_two_leases_when_the_prim
     slots: int,
     tell: Callable[[str], None],
 ) -> None:
+    waiting, seconds = JOBS[slots]
     async with Windlass(trial.url) as client:
-        await trial.fill(client, WAITING * slots, 0.3)
+        await trial.fill(client, waiting, seconds)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", str(slots))
         await trial.until_all_resumed(0, within=60)
 
         async with trial.producing(client, producers=4, pause=0.2, seconds=0.3):
-            await until(lambda: len(trial.acknowledged) > WAITING * slots + 10, "producers to be at work")
+            await until(lambda: len(trial.acknowledged) > waiting + 10, "producers to be at work")
             old = members.wait_for_primary()
             struck = time.monotonic()
             await asyncio.to_thread(fault, members, old)
