@@ -16,6 +16,7 @@ from windlass.client.calls import JobFunction
 from windlass.client.client import Client
 from windlass.client.jobs import JobsRoom
 from windlass.client.locks import TTL, Lock, lock
+from windlass.client.many import enqueue_each, make_all, make_now
 from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.schedules import SchedulesRoom
@@ -53,13 +54,16 @@ if TYPE_CHECKING:
     from windlass.client.handle import Handle
     from windlass.client.health import HealthRoom
     from windlass.client.keys import KeysRoom
+    from windlass.client.many import Wanted
     from windlass.client.operations import OperationsRoom
     from windlass.client.queues import QueuesRoom
+    from windlass.client.requests import RequestsRoom
     from windlass.client.stats import StatsRoom
     from windlass.client.types import TypesRoom
     from windlass.client.workers import WorkersRoom
     from windlass.core.ageing import Ageing
     from windlass.core.draft import Priority
+    from windlass.core.errors import WindlassError
     from windlass.core.limit import Limit
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
@@ -240,6 +244,13 @@ class Windlass:
     def _apart(self) -> Client:
         """A client with a store of its own, for who opens and closes it by themselves."""
         return Client(self.store.sibling(), self.registry, self.hub, self.defaults, self._blocking)
+
+    @cached_property
+    def requests(self) -> RequestsRoom:
+        """What was asked under an idempotency key."""
+        from windlass.client.requests import RequestsRoom
+
+        return RequestsRoom(self.client, self.settings.idempotency)
 
     @property
     def address(self) -> str:
@@ -489,13 +500,37 @@ class Windlass:
         made = make(self.client, job, payload, asked, published)
         return self.client.enqueue_sync(made.draft, made.codec, made.tx if tx is None else tx)
 
-    async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
-        """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order."""
-        return await self.client.enqueue_many((self._draft(one) for one in jobs), tx)
+    @overload
+    async def enqueue_many(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]: ...
+    @overload
+    async def enqueue_many(self, jobs: Iterable[Wanted], *, tx: object | None = None) -> list[Handle[Any]]: ...
 
-    def enqueue_many_sync(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]:
+    async def enqueue_many(self, jobs: Iterable[Wanted], *, tx: object | None = None) -> list[Handle[Any]]:
+        """Enqueue many in steps of a thousand, each durable as a whole; one handle each, in order.
+
+        Jobs are bound ones, or by name as `("mail.send", {"to": "ada"}, {"priority": "high"})`, where options may be
+        left out.
+        """
+        return await self.client.enqueue_many(jobs, partial(make_all, self.client), tx)
+
+    @overload
+    def enqueue_many_sync(self, jobs: Iterable[Bound[R]], *, tx: object | None = None) -> list[Handle[R]]: ...
+    @overload
+    def enqueue_many_sync(self, jobs: Iterable[Wanted], *, tx: object | None = None) -> list[Handle[Any]]: ...
+
+    def enqueue_many_sync(self, jobs: Iterable[Wanted], *, tx: object | None = None) -> list[Handle[Any]]:
         """The same from code without an event loop."""
-        return self.client.enqueue_many_sync((self._draft(one) for one in jobs), tx)
+        return self.client.enqueue_many_sync((make_now(self.client, one) for one in jobs), tx)
+
+    async def enqueue_each(
+        self, jobs: Iterable[Wanted], *, tx: object | None = None
+    ) -> list[Handle[Any] | WindlassError]:
+        """Enqueue many of which each stands for itself: in the place of one that cannot be enqueued is its error.
+
+        That is a PayloadInvalid, a DuplicateJob where it asked for `on_conflict="raise"`, a QueueFull. The others are
+        enqueued, a thousand in one durable step.
+        """
+        return await enqueue_each(self.client, jobs, tx)
 
     def group(self, jobs: Iterable[Bound[R]]) -> Group[R]:
         """Jobs to run side by side; its `then` names the one that runs when all have: see `windlass.client.flows`."""
@@ -549,10 +584,6 @@ class Windlass:
             door.run(holding.__aexit__(type(error), error, error.__traceback__))
             raise
         door.run(holding.__aexit__(None, None, None))
-
-    def _draft(self, bound: Bound[Any]) -> Any:
-        declaration = self.registry.get(bound.type)
-        return self.client.draft(declaration, bound.payload_json, bound.options), declaration.codec
 
     def _blocking(self) -> Door:
         with self._opening:

@@ -34,6 +34,7 @@ class Settings:
     grace: timedelta = timedelta(seconds=30)
     max_attempts: int = 5
     retry_delay: timedelta = timedelta(seconds=1)
+    idempotency: timedelta = timedelta(hours=24)
     synchronous: str = "FULL"
     http_hosts: tuple[str, ...] | None = None
     http_origins: tuple[str, ...] = ()
@@ -177,6 +178,12 @@ _SOURCES = (
         "1 to 1000000",
     ),
     _Source("retry_delay", ("WINDLASS_RETRY_DELAY_MS", "RETRY_DELAY"), _milliseconds(0, _DAY), _MS.format(0)),
+    _Source(
+        "idempotency",
+        ("WINDLASS_IDEMPOTENCY_MS",),
+        _milliseconds(1_000, 30 * _DAY),
+        "milliseconds from 1000 to 2592000000",
+    ),
     _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
 )
 

@@ -12,10 +12,11 @@ from tests.contract.places import MongoPlace, Place, PostgresPlace, SqlitePlace
 from tests.contract.steps import put, settle, take, told
 from tests.contract.test_audit import entry
 from tests.contract.test_keys import KEY
+from tests.contract.test_requests import NEW
 from tests.contract.test_types import declared
 from tests.support.drafts import draft
 from windlass.core.history import Happened
-from windlass.stores.contract import AuditFilter, Store, Verdict
+from windlass.stores.contract import AuditFilter, Begun, Store, Verdict
 from windlass.stores.mongo import schema as mongo
 from windlass.stores.postgres import schema as postgres
 from windlass.stores.sqlite import schema as sqlite
@@ -23,20 +24,20 @@ from windlass.stores.sqlite import schema as sqlite
 ADDED = ("windlass_types", "windlass_keys", "windlass_audit")
 
 
-async def step_back(place: Place) -> list[str]:
-    """Take away what the version with a catalogue added; the steps that bring it back."""
+async def step_back(place: Place, to: str = "catalogue", added: tuple[str, ...] = ADDED) -> list[str]:
+    """Take away what a version added, such as the catalogue; the steps that bring it back."""
     match place:
         case SqlitePlace():
-            steps = _from(sqlite.MIGRATIONS, "0004_catalogue")
+            steps = _from(sqlite.MIGRATIONS, to)
             _undo(place, steps)
         case PostgresPlace():
-            steps = _from(postgres.MIGRATIONS, "0005_catalogue")
-            for table in ADDED:
+            steps = _from(postgres.MIGRATIONS, to)
+            for table in added:
                 await place.run(f"DROP TABLE {table}")
         case MongoPlace():
-            steps = _from(mongo.MIGRATIONS, "0005_catalogue")
+            steps = _from(mongo.MIGRATIONS, to)
             with place.client() as client:
-                for table in ADDED:
+                for table in added:
                     client[place.database].drop_collection(table)
         case _:
             return []  # keys of Redis need no making
@@ -45,8 +46,9 @@ async def step_back(place: Place) -> list[str]:
     return steps
 
 
-def _from(migrations: tuple[str, ...], first: str) -> list[str]:
-    return list(migrations[migrations.index(first) :])
+def _from(migrations: tuple[str, ...], name: str) -> list[str]:
+    [first] = [at for at, step in enumerate(migrations) if step.endswith(f"_{name}")]
+    return list(migrations[first:])
 
 
 def _undo(place: SqlitePlace, steps: list[str]) -> None:
@@ -84,4 +86,19 @@ async def test_a_store_without_a_catalogue_is_brought_up_to_date_beside_its_work
     assert await settle(store, job) is Verdict.APPLIED
     assert await told(late, before) == [Happened.ENQUEUED, Happened.CLAIMED, Happened.SUCCEEDED]
     await put(store, draft())
+    await late.close()
+
+
+async def test_a_store_without_requests_is_brought_up_to_date_beside_its_workers(store: Store, place: Place) -> None:
+    steps = await step_back(place, "requests", ("windlass_requests",))
+    [before] = await put(store)
+    late = store.sibling()
+    await late.open(migrate=False)
+    assert await late.schema.pending() == steps
+    assert await late.schema.migrate() == steps
+    assert await late.schema.verify() == []
+    assert await late.requests.begin(NEW) == Begun(NEW.first_id)
+    job = await take(store)
+    assert job.id == before
+    assert await settle(store, job) is Verdict.APPLIED
     await late.close()

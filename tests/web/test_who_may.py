@@ -17,6 +17,7 @@ from windlass.web.callers import Caller
 
 NEEDS = {
     ("POST", "/queue/enqueue"): "enqueue",
+    ("POST", "/queue/enqueue/many"): "enqueue",
     ("GET", "/queue"): "read",
     ("GET", "/queue/{id}"): "read",
     ("GET", "/queue/{id}/history"): "read",

@@ -17,7 +17,7 @@ from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.client.surrounding import surrounded, surrounded_now
 from windlass.core.draft import Draft, Options
-from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused
+from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused, WindlassError
 from windlass.core.events import (
     Event,
     Hub,
@@ -34,7 +34,7 @@ from windlass.core.values import canonical
 from windlass.stores.contract import Created, Duplicate, Full, Inserted, Replaced
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from windlass.core.handler import Declaration
@@ -56,19 +56,20 @@ _SLOW_OPENING = (
 )
 
 
-def _in_steps(
-    drafts: Iterable[tuple[Draft, Codec | None]], size: int = BULK
-) -> Iterator[list[tuple[Draft, Codec | None]]]:
-    left = iter(drafts)
+def in_steps(jobs: Iterable[T], size: int = BULK) -> Iterator[list[T]]:
+    """So many at a time."""
+    left = iter(jobs)
     while batch := list(islice(left, size)):
         yield batch
 
 
-async def _in_turn(drafts: Iterable[tuple[Draft, Codec | None]]) -> AsyncGenerator[list[tuple[Draft, Codec | None]]]:
-    """The same, giving way to the loop's other tasks every hundred drafts: the insert of the step before is one."""
+async def _in_turn(
+    jobs: Iterable[T], make: Callable[[list[T]], Awaitable[list[tuple[Draft, Codec | None]]]]
+) -> AsyncGenerator[list[tuple[Draft, Codec | None]]]:
+    """Drafts in steps, giving way to the loop's other tasks every hundred: the insert of the step before is one."""
     batch: list[tuple[Draft, Codec | None]] = []
-    for some in _in_steps(drafts, _MADE_AT_ONCE):
-        batch += some
+    for some in in_steps(jobs, _MADE_AT_ONCE):
+        batch += await make(some)
         if len(batch) >= BULK:
             yield batch
             batch = []
@@ -273,7 +274,10 @@ class Client:
         return self._door().run(call)
 
     async def enqueue_many(
-        self, drafts: Iterable[tuple[Draft, Codec | None]], tx: object | None = None
+        self,
+        jobs: Iterable[T],
+        make: Callable[[list[T]], Awaitable[list[tuple[Draft, Codec | None]]]],
+        tx: object | None = None,
     ) -> list[Handle[Any]]:
         """Insert many jobs in steps of a thousand, one after the other, each durable before the next is sent.
 
@@ -284,7 +288,7 @@ class Client:
         handles: list[Handle[Any]] = []
         writing: asyncio.Task[list[Handle[Any]]] | None = None
         try:
-            async for batch in _in_turn(drafts):
+            async for batch in _in_turn(jobs, make):
                 if writing is not None:
                     handles += await writing
                 writing = asyncio.create_task(self._insert_batch(batch, tx), name="windlass-enqueue-many")
@@ -300,7 +304,7 @@ class Client:
         """The same for code without an event loop; inside a transaction it runs on this very thread."""
         joined = self.transaction(tx)
         handles: list[Handle[Any]] = []
-        for batch in _in_steps(drafts):  # made on this thread, where the caller's own generator belongs
+        for batch in in_steps(drafts):  # made on this thread, where the caller's own generator belongs
             if joined is None:
                 handles += self.run_sync(self._insert_batch(batch, None))
             else:
@@ -337,6 +341,24 @@ class Client:
             for (draft, _), verdict in zip(batch, verdicts, strict=True):
                 self.announce(draft, verdict, tx)
         return [self._handle(draft, verdict, codec) for (draft, codec), verdict in zip(batch, verdicts, strict=True)]
+
+    async def insert_each(
+        self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None = None
+    ) -> list[Handle[Any] | WindlassError]:
+        """The same in one step where what cannot be is told in its place, and keeps nobody else from being enqueued."""
+        tx = self.transaction(tx)
+        store = self.store if tx is not None else await self.ready()
+        async with self.surrounded([draft for draft, _ in batch]) as drafts:
+            verdicts = await store.jobs.insert(drafts, tx)
+        found: list[Handle[Any] | WindlassError] = []
+        for (draft, codec), verdict in zip(_with(drafts, batch), verdicts, strict=True):
+            if not self.hub.silent:
+                self.announce(draft, verdict, tx)
+            try:
+                found.append(self._handle(draft, verdict, codec))
+            except (DuplicateJob, QueueFull) as error:
+                found.append(error)
+        return found
 
     def announce(self, draft: Draft, verdict: Inserted, tx: object | None = None) -> None:
         """Tell of a job that is in the store, or will be when the caller's transaction commits."""

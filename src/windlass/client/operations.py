@@ -87,6 +87,7 @@ class OperationsRoom:
         grants: Grants = ANYTHING,
         origin: str | None = None,
         request: str | None = None,
+        job_id: str | None = None,
         **search: Any,
     ) -> Begun:
         """Begin to retry, cancel, delete or replay what matches now, newest first, at most `limit`.
@@ -94,7 +95,8 @@ class OperationsRoom:
         Its words are those of `app.jobs.find`; without any it needs `everything`. A replay is of failed jobs, at most
         `rate` by the second. Jobs that came or ended later are left alone, as are windlass's own, and those that
         `grants` do not cover. The result tells how many were `done`, `requested` to stop, `refused`, `duplicate` and
-        `missing`. QueueFull when as many as may are under way for this user. Its end is in the audit list.
+        `missing`. QueueFull when as many as may are under way for this user. Its end is in the audit list. Begun
+        again under the same `job_id` it is the same one.
         """
         wanted = _wanted(deed, cast("Search", search), everything=everything)
         told = await self._told(wanted, limit, grants)
@@ -114,7 +116,7 @@ class OperationsRoom:
         )
         text = self._declaration.codec.encode_plain({"errand": asdict(errand)})
         for place in range(MOST):
-            handle = await self._enqueue(text, place)
+            handle = await self._enqueue(text, place, job_id or self._client.ids())
             if handle.created:
                 return Begun(handle, told)
         raise QueueFull(QUEUE, MOST)
@@ -132,12 +134,12 @@ class OperationsRoom:
         """Whether any has not ended yet."""
         return (await self._jobs.count(type=TYPE, status=LIVE)).n > 0
 
-    async def _enqueue(self, text: str, place: int) -> Handle[Any]:
+    async def _enqueue(self, text: str, place: int, job_id: str) -> Handle[Any]:
         user = self._jobs.user
         # One key for each that may be under way: so many and no more, however many ask at once.
         key = f"{TYPE}/{'*' if user is None else user}/{place}"
         options = replace(self._declaration.options, unique=Unique(key, key), user_id=user)
-        draft = self._declaration.draft(self._client.ids(), text, options)
+        draft = self._declaration.draft(job_id, text, options)
         return await self._client.enqueue_bare(draft, self._declaration.codec)
 
 

@@ -63,11 +63,11 @@ class SchedulesRoom:
         store = await self._client.ready()
         await store.schedules.put([_schedule(name, *made, cron, await store.now())])
 
-    async def run_now(self, name: str) -> Handle[Any]:
+    async def run_now(self, name: str, *, job_id: str | None = None) -> Handle[Any]:
         """Enqueue the job of a schedule now, beside its ticks, which stay as they are; also of a paused one.
 
         While the job is live, it counts for the schedule's `overlap` as one of its ticks does. ScheduleNotFound when
-        there is no such schedule.
+        there is no such schedule. Run again under the same `job_id` it is the same job.
         """
         schedule = await self._get(name)
         known = schedule.type in self._client.registry
@@ -75,7 +75,7 @@ class SchedulesRoom:
         published = await self._client.published(schedule.type)
         elsewhere = self._client.defaults if published is None else published.declared.enqueued_with
         options = elsewhere if declaration is None else declaration.options
-        draft = draft_of(schedule, options, self._client.ids())
+        draft = draft_of(schedule, options, job_id or self._client.ids())
         return await self._client.enqueue(draft, None if declaration is None else declaration.codec)
 
     async def remove(self, name: str) -> bool:

@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from windlass.client.audit import AuditRoom
     from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.handle import Handle
     from windlass.client.health import HealthRoom
     from windlass.client.jobs import JobsRoom
     from windlass.client.keys import KeysRoom
+    from windlass.client.many import Wanted
     from windlass.client.operations import OperationsRoom
     from windlass.client.options import Asked
     from windlass.client.queues import QueuesRoom
+    from windlass.client.requests import RequestsRoom
     from windlass.client.schedules import SchedulesRoom
     from windlass.client.stats import StatsRoom
     from windlass.client.types import TypesRoom
     from windlass.client.workers import WorkersRoom
+    from windlass.core.errors import WindlassError
 
 
 class OwnJobs(Protocol):
@@ -55,7 +60,12 @@ class Answers(Protocol):
     def keys(self) -> KeysRoom: ...
     @property
     def audit(self) -> AuditRoom: ...
+    @property
+    def requests(self) -> RequestsRoom: ...
 
     async def enqueue(
         self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
     ) -> Handle[Any]: ...
+    async def enqueue_each(
+        self, jobs: Iterable[Wanted], *, tx: object | None = None
+    ) -> list[Handle[Any] | WindlassError]: ...

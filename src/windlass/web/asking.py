@@ -25,7 +25,11 @@ def _app(request: Request) -> Answers:
     return cast("Answers", request.app.state.windlass)
 
 
-async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
+async def identified(request: Request) -> Caller:
+    """Who asks, found out once for each request."""
+    known = getattr(request.state, "caller", None)
+    if isinstance(known, Caller):  # whatever an application around this one calls so is none
+        return known
     authenticate = cast("Authenticator", request.app.state.authenticate)
     caller = await authenticate(request, _app(request))
     if caller is None:
@@ -41,6 +45,10 @@ def _look_once(request: Request) -> None:
     if not getattr(state, "looked", False):
         state.looked = True
         _app(request).own.need()
+
+
+async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
+    return await identified(request)
 
 
 App = Annotated[Answers, Depends(_app)]

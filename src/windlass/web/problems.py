@@ -87,6 +87,7 @@ TOO_LARGE = Kind(413, "too-large", "The request is too large")
 WRONG_TYPE = Kind(415, "wrong-media-type", "The body has to be JSON")
 INVALID = KINDS[errors.SettingsError]
 TOO_MANY = Kind(429, "too-many-requests", "Too many requests", retry_after=1)
+UNDER_WAY = Kind(409, "under-way", "The same request is being carried out")
 OTHER_BODY = Kind(422, "idempotency-key-reused", "This Idempotency-Key was used with another request")
 
 

@@ -19,6 +19,7 @@ from windlass.core.kept import Signal
 from windlass.core.outcome import Gathering, Waiting
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Answer, Keep, Lease, Operated, Order, Store, Verdict
+from windlass.stores.redis.schema import MIGRATIONS
 from windlass.stores.redis.store import RedisStore
 
 WAITS = Waiting("approved", HOUR)
@@ -166,9 +167,11 @@ async def test_an_older_worker_that_moved_a_waiting_job_leaves_nothing_to_be_don
 
 async def test_a_layout_from_before_steps_is_migrated(store: RedisStore, place: RedisPlace) -> None:
     await place.pretend_version(1)
-    assert await store.schema.pending() == ["0002_steps"]
-    assert "schema 2" in store.schema.statements(1)
-    assert await store.schema.migrate() == ["0002_steps"]
+    later = list(MIGRATIONS[1:])
+    assert later[0] == "0002_steps"
+    assert await store.schema.pending() == later
+    assert f"schema {len(MIGRATIONS)}" in store.schema.statements(1)
+    assert await store.schema.migrate() == later
     assert await store.schema.pending() == []
     assert await store.schema.verify() == []
 

@@ -16,6 +16,15 @@ from windlass.stores.contract.notices import ANYTHING, ENDS, LANES, About, Notic
 from windlass.stores.contract.operating import Action, Answer, Operated, Order
 from windlass.stores.contract.paging import Page, cursor_after
 from windlass.stores.contract.queues import DEPTH_CAP, QueueInfo, Queues
+from windlass.stores.contract.requests import (
+    Answered,
+    Begun,
+    NewRequest,
+    OtherRequest,
+    Requests,
+    Standing,
+    UnderWay,
+)
 from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
@@ -46,10 +55,12 @@ __all__ = [
     "About",
     "Action",
     "Answer",
+    "Answered",
     "Audit",
     "AuditEntry",
     "AuditFilter",
     "AuditPage",
+    "Begun",
     "Capabilities",
     "Claimed",
     "Completes",
@@ -76,10 +87,12 @@ __all__ = [
     "Looked",
     "Minute",
     "NewKey",
+    "NewRequest",
     "Notice",
     "Notices",
     "Operated",
     "Order",
+    "OtherRequest",
     "Page",
     "Peer",
     "Promoted",
@@ -88,18 +101,21 @@ __all__ = [
     "Queues",
     "Replaced",
     "Report",
+    "Requests",
     "Rescued",
     "Retention",
     "Schedule",
     "Schedules",
     "Schema",
     "Scope",
+    "Standing",
     "Stats",
     "StatusCount",
     "Store",
     "Tick",
     "TypeInfo",
     "Types",
+    "UnderWay",
     "Verdict",
     "Views",
     "Want",

@@ -13,6 +13,7 @@ from windlass.stores.contract.keys import Keys
 from windlass.stores.contract.locks import Locks
 from windlass.stores.contract.notices import Notices
 from windlass.stores.contract.queues import Queues
+from windlass.stores.contract.requests import Requests
 from windlass.stores.contract.schedules import Schedules
 from windlass.stores.contract.types import Types
 from windlass.stores.contract.views import Views
@@ -90,6 +91,8 @@ class Store(Protocol):
     def keys(self) -> Keys: ...
     @property
     def audit(self) -> Audit: ...
+    @property
+    def requests(self) -> Requests: ...
     @property
     def schema(self) -> Schema: ...
 

@@ -21,7 +21,15 @@ from windlass.stores.mongo.connection import Room, guarded
 if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc
 
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes", "0005_catalogue", "0006_steps")
+MIGRATIONS = (
+    "0001_install",
+    "0002_control",
+    "0003_scale",
+    "0004_indexes",
+    "0005_catalogue",
+    "0006_steps",
+    "0007_requests",
+)
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
 _LIVE = sorted(status.value for status in LIVE)
@@ -105,6 +113,7 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
         "at": (["at", "_id"], {}),
         **{name: ([name, "at", "_id"], {}) for name in ("actor", "action", "object")},
     },
+    "requests": {"expiry": (["expires_at"], {"expireAfterSeconds": 0})},
     "rates": {
         "expiry": (["until"], {"expireAfterSeconds": 0}),
         "opens": (["opens"], {"partialFilterExpression": {"opens": {"$exists": True}}}),

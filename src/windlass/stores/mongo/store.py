@@ -12,6 +12,7 @@ from windlass.stores.mongo.keys import MongoKeys
 from windlass.stores.mongo.locks import MongoLocks
 from windlass.stores.mongo.notices import MongoNotices
 from windlass.stores.mongo.queues import MongoQueues
+from windlass.stores.mongo.requests import MongoRequests
 from windlass.stores.mongo.schedules import MongoSchedules
 from windlass.stores.mongo.schema import MongoSchema
 from windlass.stores.mongo.types import MongoTypes
@@ -52,6 +53,7 @@ class MongoStore(Room):
         self.types = MongoTypes(link)
         self.keys = MongoKeys(link)
         self.audit = MongoAudit(link)
+        self.requests = MongoRequests(link)
         self.schema = MongoSchema(link)
 
     @property

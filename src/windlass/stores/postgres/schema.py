@@ -15,7 +15,15 @@ from windlass.stores.postgres.locking import lock
 if TYPE_CHECKING:
     from windlass.stores.postgres.connection import Ask
 
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_indexes", "0005_catalogue", "0006_steps")
+MIGRATIONS = (
+    "0001_install",
+    "0002_control",
+    "0003_scale",
+    "0004_indexes",
+    "0005_catalogue",
+    "0006_steps",
+    "0007_requests",
+)
 VERSION = len(MIGRATIONS)
 COMPATIBLE = 1
 """the oldest version of windlass's schema whose code can still work on this one; grows only with a major version"""

@@ -12,6 +12,7 @@ from windlass.stores.postgres.keys import PostgresKeys
 from windlass.stores.postgres.locks import PostgresLocks
 from windlass.stores.postgres.notices import PostgresNotices
 from windlass.stores.postgres.queues import PostgresQueues
+from windlass.stores.postgres.requests import PostgresRequests
 from windlass.stores.postgres.schedules import PostgresSchedules
 from windlass.stores.postgres.schema import PostgresSchema
 from windlass.stores.postgres.types import PostgresTypes
@@ -66,6 +67,7 @@ class PostgresStore(Room):
         self.types = PostgresTypes(link)
         self.keys = PostgresKeys(link)
         self.audit = PostgresAudit(link)
+        self.requests = PostgresRequests(link)
         self.schema = PostgresSchema(link)
 
     @property

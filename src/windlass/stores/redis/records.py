@@ -39,6 +39,7 @@ node, so that a script may use them together.
     minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
     mark:<call>         what one claim took, or that it was given up, for an hour; what another call did, for a minute:
                         in case that its answer is lost
+    request:<id>        what was asked under an idempotency key, and the answer; expires with what is promised of it
     lock:<name>         token, end and owner; expires some minutes after the lock
     types               versions of types (type|fingerprint) by when a worker last told of them; `types:<type>` has each
     access              API keys and sessions by id; `secrets` their ids by the hash; `sessions` the end of each session
@@ -70,7 +71,7 @@ from windlass.stores.columns import Columns, make_job, writer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAYOUT = "2"
+LAYOUT = "3"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUL = "\0"
 SEP = "\x1f"

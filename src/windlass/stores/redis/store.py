@@ -18,6 +18,7 @@ from windlass.stores.redis.locks import RedisLocks
 from windlass.stores.redis.notices import RedisNotices
 from windlass.stores.redis.queues import RedisQueues
 from windlass.stores.redis.records import instant
+from windlass.stores.redis.requests import RedisRequests
 from windlass.stores.redis.schedules import RedisSchedules
 from windlass.stores.redis.schema import RedisSchema
 from windlass.stores.redis.types import RedisTypes
@@ -65,6 +66,7 @@ class RedisStore(Room):
         self.types = RedisTypes(link)
         self.keys = RedisKeys(link)
         self.audit = RedisAudit(link)
+        self.requests = RedisRequests(link)
         self.schema = RedisSchema(link)
 
     @property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING came with it"""
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_catalogue", "0005_steps")
+MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_catalogue", "0005_steps", "0006_requests")
 VERSION = len(MIGRATIONS)
 
 

@@ -15,6 +15,7 @@ from windlass.stores.sqlite.locks import SqliteLocks
 from windlass.stores.sqlite.notices import SqliteNotices
 from windlass.stores.sqlite.queues import SqliteQueues
 from windlass.stores.sqlite.records import instant
+from windlass.stores.sqlite.requests import SqliteRequests
 from windlass.stores.sqlite.schedules import SqliteSchedules
 from windlass.stores.sqlite.schema import SqliteSchema, check_sqlite
 from windlass.stores.sqlite.types import SqliteTypes
@@ -62,6 +63,7 @@ class SqliteStore:
         self.types = SqliteTypes(engine)
         self.keys = SqliteKeys(engine)
         self.audit = SqliteAudit(engine)
+        self.requests = SqliteRequests(engine)
         self.schema = SqliteSchema(engine)
 
     @property

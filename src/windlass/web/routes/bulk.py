@@ -11,12 +11,13 @@ from pydantic import Field
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
 from windlass.web.routes.jobs import Which
+from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import Asked, OperationShape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(route_class=Repeatable, tags=["jobs"])
 Rate = Annotated[float | None, Field(gt=0, le=1_000_000)]
 Limit = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
 Reason = Annotated[str | None, Field(max_length=1000)]
@@ -53,6 +54,7 @@ class Operates:
             reason=reason,
             origin=audit.origin,
             request=audit.request_id,
+            job_id=id_of(self._request),
             **words,
         )
         self._app.own.need()

@@ -10,9 +10,10 @@ from windlass.client.searching import DeadSearch, Search
 from windlass.core.status import Status
 from windlass.web.asking import App, Reader
 from windlass.web.routes.bulk import COUNTED, Limit, Operating, Rate, Reason
+from windlass.web.routing import Repeatable
 from windlass.web.shapes import Asked, DeadLettersShape, OperationShape, dead_letters_shape
 
-router = APIRouter(tags=["dead letters"])
+router = APIRouter(route_class=Repeatable, tags=["dead letters"])
 Name = Annotated[str | None, Query(min_length=1, max_length=512)]
 
 

@@ -16,6 +16,7 @@ from windlass.core.job import Job
 from windlass.web.asking import App, Operator, Reader
 from windlass.web.auditing import Audit
 from windlass.web.callers import Caller
+from windlass.web.routing import Repeatable
 from windlass.web.shapes import (
     Asked,
     ExplanationShape,
@@ -27,7 +28,7 @@ from windlass.web.shapes import (
     page_shape,
 )
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(route_class=Repeatable, tags=["jobs"])
 _LONGEST_REASON = 1000  # characters of it in the audit trail
 
 

@@ -10,12 +10,13 @@ from pydantic import Field
 from windlass.web.asking import Admin, App
 from windlass.web.auditing import Audit
 from windlass.web.problems import NOT_FOUND, Refused
+from windlass.web.routing import Route
 from windlass.web.shapes import Asked, Instant, Shape
 
 if TYPE_CHECKING:
     from windlass.stores.contract import Key
 
-router = APIRouter(tags=["keys"])
+router = APIRouter(route_class=Route, tags=["keys"])
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]] | None, Field(max_length=100)]
 
 

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.routing import Repeatable
 from windlass.web.shapes import Asked, QueueShape, Shape, queue_shape, rfc3339
 
-router = APIRouter(tags=["queues"])
+router = APIRouter(route_class=Repeatable, tags=["queues"])
 
 
 class QueuesShape(Shape):

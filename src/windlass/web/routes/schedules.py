@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from windlass.core.errors import HandlerNotFound, ScheduleNotFound, SettingsError
@@ -13,13 +13,14 @@ from windlass.core.keys import shown
 from windlass.core.schedule import cron
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import Asked, Instant, JobShape, Shape, job_shape
 
 if TYPE_CHECKING:
     from windlass.client.options import Asked as Options
     from windlass.stores.contract import Schedule
 
-router = APIRouter(tags=["schedules"])
+router = APIRouter(route_class=Repeatable, tags=["schedules"])
 Name = Annotated[str | None, Field(min_length=1, max_length=512)]
 Seconds = Annotated[float | None, Field(gt=0, le=3_153_600_000)]
 _UPCOMING = 3
@@ -174,9 +175,9 @@ async def resume(name: str, app: App, _: Controller, audit: Audit) -> ScheduleSh
 
 
 @router.post("/schedules/{name}/run", status_code=201, summary="Run its job now")
-async def run(name: str, app: App, caller: Controller, audit: Audit) -> JobShape:
+async def run(name: str, request: Request, app: App, caller: Controller, audit: Audit) -> JobShape:
     """Enqueue its job now, beside its ticks; also of a paused one."""
-    handle = await app.schedules.run_now(name)
+    handle = await app.schedules.run_now(name, job_id=id_of(request))
     await audit.record("schedule.run", f"schedule:{name}", job=handle.id)
     return job_shape(await handle.job(), inside=caller.sees_all)
 

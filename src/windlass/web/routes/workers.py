@@ -9,9 +9,10 @@ from pydantic import Field
 
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.routing import Repeatable
 from windlass.web.shapes import Asked, Shape, WorkerShape, worker_shape
 
-router = APIRouter(tags=["workers"])
+router = APIRouter(route_class=Repeatable, tags=["workers"])
 Id = Annotated[str, Field(min_length=1, max_length=512)]
 
 

@@ -1,0 +1,61 @@
+"""The main path over HTTP, the same on every store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from tests.contract.places import Place
+from tests.control.conftest import address
+from tests.web.conftest import Ask, declare
+from windlass import Windlass
+
+KEY = {"Idempotency-Key": "one"}
+
+
+@pytest.fixture
+async def app(place: Place) -> AsyncGenerator[Windlass, None]:
+    url, namespace = address(place)
+    made = Windlass(url, namespace=namespace)
+    declare(made)
+    async with made:
+        yield made
+    made.close()
+
+
+async def test_the_main_path(app: Windlass, ask: Ask) -> None:
+    mail = {"type": "mail.send", "payload": {"to": "ada €", "copies": 9_007_199_254_740_993}, "tags": ["t"]}
+    async with ask() as client, ask("bob") as other:
+        job = (await client.post("/queue/enqueue", json=mail)).json()
+        path = f"/queue/{job['id']}"
+        first = await client.get(path)
+        same = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert (first.json(), same.status_code) == (job, 304)
+
+        told = (await client.post("/queue/enqueue/many", json={"jobs": [mail, {"type": 1}, mail]}, headers=KEY)).json()
+        assert [one["verdict"] for one in told["items"]] == ["created", "refused", "created"]
+        again = await client.post("/queue/enqueue/many", json={"jobs": [mail, {"type": 1}, mail]}, headers=KEY)
+        assert again.json() == told
+        assert (await client.post("/queue/enqueue", json=mail, headers=KEY)).status_code == 422
+
+        page = (await client.get("/queue", params={"limit": 2, "tag": "t"})).json()
+        rest = (await client.get("/queue", params={"limit": 2, "tag": "t", "cursor": page["nextCursor"]})).json()
+        ids = [one["id"] for one in page["items"] + rest["items"]]
+        assert ids == [told["items"][2]["id"], told["items"][0]["id"], job["id"]]
+        assert (await other.get("/queue")).json()["items"] == []
+        assert (await other.get(path)).status_code == 404
+
+        cancelled = await client.post(f"{path}/cancel", json={"reason": "later"}, headers={"Idempotency-Key": "c"})
+        retried = await client.post(f"{path}/retry")
+        repeated = await client.post(f"{path}/cancel", json={"reason": "later"}, headers={"Idempotency-Key": "c"})
+        assert [one.json()["status"] for one in (cancelled, retried, repeated)] == ["cancelled", "queued", "cancelled"]
+        assert (await client.post(f"/queue/{ids[0]}/signal", json={"name": "s", "value": 2**60})).status_code == 200
+
+        await app.worker(drain=True).run()
+        done = (await client.get(path)).json()
+        history = (await client.get(f"{path}/history")).json()["items"]
+        assert (done["status"], done["result"]) == ("succeeded", "ada € 9007199254740993")
+        assert [one["happened"] for one in history] == ["enqueued", "cancelled", "retried", "claimed", "succeeded"]
+        assert (await client.delete(path)).status_code == 204
+        assert (await client.get(path)).status_code == 404
