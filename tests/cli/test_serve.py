@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 import socket
+from contextlib import closing
+from http.client import HTTPConnection
 
 import httpx
 import pytest
@@ -36,6 +38,65 @@ def test_it_serves_with_a_worker_until_it_is_told_to_stop(shop: Shop) -> None:
         assert httpx.get(url.replace("/api/v1", "/readyz")).json() == {"status": "ready"}
     child.send_signal(signal.SIGTERM)
     assert child.wait(30) == 0
+
+
+def test_the_word_to_stop_ends_it_when_what_is_under_way_is_answered(shop: Shop) -> None:
+    child = shop.start("--store", shop.url, "serve", "shop:app", "--port", "0", "--worker", "--root-path", "//shop/")
+    url, secret = served(shop)
+    assert "which a proxy has at /shop/api/v1" in shop.log
+    place, key = httpx.URL(url), {"Authorization": f"Bearer {secret}"}
+    body = b'{"type": "hello"}'
+    with closing(HTTPConnection(place.host, place.port, timeout=30)) as slow, httpx.Client(timeout=30) as client:
+        assert client.get(f"{url}/queue", headers={**key, "Host": "evil.example"}).status_code == 421
+        slow.putrequest("POST", "/api/v1/queue/enqueue")
+        for name, value in {**key, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
+            slow.putheader(name, value)
+        slow.endheaders(body[:5])
+        with client.stream("GET", f"{url}/live", headers=key) as stream:
+            lines = stream.iter_lines()
+            assert next(lines)
+            child.send_signal(signal.SIGTERM)
+            assert any("closing" in line for line in lines)  # and then it ends, with a word to come again
+        until_sync(lambda: refuses(place.host, place.port), "nothing new to be accepted")
+        assert child.poll() is None
+        slow.send(body[5:])
+        answer = slow.getresponse()
+        assert (answer.status, str(answer.headers["Location"])[:19]) == (201, "/shop/api/v1/queue/")
+        answer.read()
+    assert child.wait(30) == 0
+    assert "Traceback" not in shop.log
+
+
+def test_a_second_word_hurries(shop: Shop) -> None:
+    child = shop.start("--store", shop.url, "serve", "shop:app", "--port", "0", "--worker")
+    url, secret = served(shop)
+    place = httpx.URL(url)
+    with closing(HTTPConnection(place.host, place.port, timeout=30)) as slow:
+        slow.putrequest("POST", "/api/v1/queue/enqueue")
+        for name, value in {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}.items():
+            slow.putheader(name, value)
+        slow.putheader("Content-Length", "100")
+        slow.endheaders(b"{")
+        child.send_signal(signal.SIGTERM)
+        until_sync(lambda: refuses(place.host, place.port), "nothing new to be accepted")
+        assert child.poll() is None  # it waits for the rest
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(8) == 0
+
+
+def refuses(host: str, port: int | None) -> bool:
+    try:
+        socket.create_connection((host, port or 80), 1).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_who_vouches_for_users_takes_the_place_of_keys(shop: Shop) -> None:
+    proxies = {"WINDLASS_HTTP_PROXY_USER": "X-User", "WINDLASS_HTTP_PROXIES": "10.0.0"}
+    wrong = shop.process("--store", shop.url, "serve", "--port", "0", env=proxies)
+    assert (wrong.code, "WINDLASS_HTTP_PROXIES has '10.0.0'" in wrong.err) == (2, True)
+    assert shop.process("--store", shop.url, "serve", "--root-path", "/a b").code == 2
 
 
 def test_it_listens_beyond_this_machine_only_where_there_are_keys(shop: Shop) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import at
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
-from windlass.cli.words import maybe_duration
+from windlass.cli.words import maybe_duration, value
+from windlass.core.keys import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,10 @@ def keys(
     queues: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these queues; mail.* is all such.")] = None,
     types: Annotated[str | None, typer.Option(metavar="NAMES", help="Only these types.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="DURATION", help="For how long, such as 90d.")] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For applications to read; once for each."),
+    ] = None,
 ) -> None:
     """List, create and revoke keys. A secret is shown once, when it is made; nobody can read it later.
 
@@ -42,25 +48,29 @@ def keys(
 
       windlass keys create nightly --scope enqueue,read --owner ada --types 'mail.*' --expires 90d
 
+      windlass keys create --owner ada --attribute premium=true
+
       windlass keys revoke 5f0c1e9ab2d4
     """
-    if deed is Deed.CREATE and (len(names or ()) != 1 or owner is None):
+    if deed is Deed.CREATE and (len(names or ()) > 1 or not owner):
         raise Stop(USAGE, "whose, and what for? For instance: windlass keys create nightly --owner ada")
+    attributes = _attributes(attribute or [])
     if deed is Deed.REVOKE and not names:
         raise Stop(USAGE, "which keys? Name them by their ids, as windlass keys lists them")
 
     async def work(desk: Desk) -> None:
         if deed is Deed.CREATE:
             made = await desk.app.keys.create(
-                (names or [""])[0],
+                (names or [f"a key of {owner}"])[0],
                 owner=owner or "",
                 scopes=_several(scope) or [],
                 queues=_several(queues),
                 types=_several(types),
                 lasts=maybe_duration(expires, "--expires"),
+                attributes=attributes,
             )
             if desk.screen.as_json:
-                desk.screen.fact({**_facts(made.key), "secret": made.secret})
+                desk.screen.fact({"key": made.secret, **_facts(made.key)})
             else:
                 desk.screen.say(f"key {made.key.id} of {made.key.owner}: keep its secret now, it is not shown again")
                 desk.screen.line(made.secret)
@@ -80,6 +90,18 @@ def _several(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
+def _attributes(given: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or not name.strip():
+            raise Stop(USAGE, f"--attribute {shown(one)}: expected NAME=VALUE, such as premium=true")
+        if name in found:
+            raise Stop(USAGE, f"--attribute {shown(name)} is there twice: give it once, with a list for several values")
+        found[name] = value(text)
+    return found
+
+
 def _show(desk: Desk, found: Sequence[Key]) -> None:
     if desk.screen.as_json:
         for key in found:
@@ -92,10 +114,21 @@ def _show(desk: Desk, found: Sequence[Key]) -> None:
 
 
 def _row(key: Key) -> tuple[object, ...]:
-    limits = [*sorted(key.grants.queues or ()), *sorted(key.grants.types or ())]
-    state = "revoked" if key.revoked_at else "lets in" if key.expires_at is None else f"until {at(key.expires_at)}"
+    limits = [
+        *(f"queue {name}" for name in sorted(key.grants.queues or ())),
+        *(f"type {name}" for name in sorted(key.grants.types or ())),
+    ]
     used = at(key.used_at) or "never"
-    return key.id, key.name, key.owner, ", ".join(sorted(key.scopes)), ", ".join(limits) or "–", used, state
+    return key.id, key.name, key.owner, ", ".join(sorted(key.scopes)), ", ".join(limits) or "–", used, _state(key)
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is None:
+        return "lets in"
+    # By this host's clock: what lets in is for the store to say.
+    return f"until {at(key.expires_at)}" if key.expires_at > datetime.now(UTC) else f"expired {at(key.expires_at)}"
 
 
 def _facts(key: Key) -> dict[str, object]:
@@ -107,6 +140,7 @@ def _facts(key: Key) -> dict[str, object]:
         "scopes": sorted(key.scopes),
         "queues": None if key.grants.queues is None else sorted(key.grants.queues),
         "types": None if key.grants.types is None else sorted(key.grants.types),
+        "attributes": key.grants.attributes,
         "created_at": at(key.created_at),
         "expires_at": at(key.expires_at),
         "used_at": at(key.used_at),

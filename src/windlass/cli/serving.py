@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from contextlib import AsyncExitStack, contextmanager
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import typer
 
 from windlass.cli.desk import globals_of, run_async, the_app
 from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
+from windlass.core.keys import shown
 from windlass.web.access.hosts import ADDRESSES, LOOPBACK, host_of
 from windlass.worker.shutdown import stopped_by_signals
 
@@ -45,6 +47,7 @@ def serve(
     given = globals_of(ctx)
     if find_spec("uvicorn") is None or find_spec("fastapi") is None:
         raise Stop(USAGE, 'the HTTP API needs the extra "web": pip install "windlass[web]"')
+    root_path = _root_path(root_path)
     chosen = the_app(given, app)
     if worker and app is None and given.app is None:
         raise Stop(USAGE, "--worker needs an application with handlers: windlass serve MODULE:APP --worker")
@@ -64,8 +67,17 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
             serving = asyncio.create_task(server.serve(sockets=[listening]))
             while not server.started and not serving.done():  # uvicorn has no event for it
                 await asyncio.wait([serving], timeout=0.01)
-            screen.say(f"windlass serves {app.address} at http://{_shown(listening.getsockname())}{root_path}/api/v1")
+            behind = root_path and f", which a proxy has at {root_path}/api/v1"
+            screen.say(f"windlass serves {app.address} at http://{_shown(listening.getsockname())}/api/v1{behind}")
             await serving
+
+
+def _root_path(given: str) -> str:
+    """Where a proxy has put it, without slashes too many; empty for the root."""
+    parts = [part for part in given.split("/") if part]
+    if any(not re.fullmatch(r"[A-Za-z0-9._~-]+", part) or part in (".", "..") for part in parts):
+        raise Stop(USAGE, f"--root-path {shown(given)}: expected a path such as /jobs")
+    return "".join(f"/{part}" for part in parts)
 
 
 def _bound(host: str, port: int) -> socket.socket:
