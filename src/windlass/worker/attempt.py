@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from windlass.core.events import JobStarted
 from windlass.core.outcome import Released
 from windlass.core.transition import decide, needs_proof
-from windlass.worker.completing import Completion
 from windlass.worker.execution import execute
+from windlass.worker.remembering import Memory
 from windlass.worker.surrounding import Surrounded, in_the_loop
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from windlass.core.events import Hub
     from windlass.core.outcome import Outcome
@@ -89,7 +89,8 @@ class Attempts:
         self.started += 1
         if running.declaration.mode != "process":
             self._deadlines.begin(running)
-        self.tasks[self._loop.create_task(self._live(running))] = (running,)
+        task = running.task = self._loop.create_task(self._live(running))
+        self.tasks[task] = (running,)
 
     def start_together(self, members: Sequence[Running]) -> None:
         """Begin the attempts of jobs that one call does, or send them back at once."""
@@ -114,19 +115,21 @@ class Attempts:
 
     async def _live(self, running: Running) -> None:
         try:
-            outcome = await self._unfit(running)
+            # Most jobs need no proof, and no suspect is without: nothing to be awaited, and a coroutine less for each.
+            outcome = await self._unfit(running) if needs_proof(running.job) else self._late(running)
             if outcome is None:
                 outcome = await self._run(running)
             if not running.ended:  # else abandoned meanwhile: what it did at last counts no more
                 self.settle(running, outcome)
-                await self._outliving.outlive(running)
+                if running.declaration.mode == "thread":
+                    await self._outliving.outlive(running)
         finally:
             # Break the reference cycle (running, its stopper, its task, this frame): else each job is freed only by
             # the garbage collector.
             running.stopper = None
             self._suspects.let_go(running)
             self._slots.release(running)
-            task = asyncio.current_task()
+            task, running.task = running.task, None
             if task is not None:
                 del self.tasks[task]
 
@@ -158,12 +161,15 @@ class Attempts:
         await self._suspects.alone(running)
         if needs_proof(running.job) and not await self._proving.confirm(running):
             return Released("its lease was lost before it could begin")
+        return self._late(running)
+
+    def _late(self, running: Running) -> Outcome | None:
         if time.monotonic() > running.valid_until - self._fence:
             # This process was frozen, or another handler blocked the loop, between the claim and now.
             return Released("its lease was over before it could begin")
         return None
 
-    async def _run(self, running: Running) -> Outcome:
+    def _run(self, running: Running) -> Coroutine[None, None, Outcome]:
         if not self._hub.silent:
             self._hub.tell(JobStarted(running.job))
         runner = self._runners[running.declaration.mode]
@@ -172,8 +178,8 @@ class Attempts:
         layers = self._registry.around_run(running.declaration)
         if layers:
             runner = Surrounded(runner, in_the_loop(running.declaration, layers))
-        completion, memory = Completion(self._store, running), self._remembering.of(running)
-        return await execute(running, runner, self._progress.report, completion, memory)
+        memory = Memory(running, self._remembering)
+        return execute(running, runner, self._progress.report, memory, memory)
 
     # Decide and settle.
 

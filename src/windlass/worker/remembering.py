@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from windlass.core.errors import DuplicateJob, PayloadInvalid, QueueFull, TransactionRefused, WindlassError
 from windlass.stores.contract import Completes, Created, Duplicate, Full, Keep, Lease, Verdict
+from windlass.worker.completing import Completion
 from windlass.worker.keeping import lost
 
 if TYPE_CHECKING:
@@ -30,18 +31,18 @@ class Remembering:
         self.client, self.keeping, self.stopping = client, keeping, stopping
         self.loop = asyncio.get_running_loop()
 
-    def of(self, running: Running) -> Memory:
-        """The memory of one running job."""
-        return Memory(running, self)
 
+class Memory(Completion):
+    """Keeps, inserts and looks for one running job, from any loop or thread.
 
-class Memory:
-    """Keeps, inserts and looks for one running job, from any loop or thread."""
+    It is its completion as well: one object for each job that runs, and few jobs need either.
+    """
 
-    __slots__ = ("_running", "_shared")
+    __slots__ = ("_shared",)
 
     def __init__(self, running: Running, shared: Remembering) -> None:
-        self._running, self._shared = running, shared
+        self._store, self._running, self.used = shared.client.store, running, False
+        self._shared = shared
 
     @property
     def stopping(self) -> bool:
@@ -58,11 +59,11 @@ class Memory:
 
     async def keep_in(self, tx: object, name: str, text: str) -> None:
         """Inside the handler's own transaction."""
-        self._check(await self._able().keep_in(self._keep(name, text), tx))
+        self._check_kept(await self._keeps().keep_in(self._keep(name, text), tx))
 
     def keep_in_now(self, tx: object, name: str, text: str) -> None:
         """The same inside a synchronous driver's."""
-        self._check(self._able().keep_in_now(self._keep(name, text), tx))
+        self._check_kept(self._keeps().keep_in_now(self._keep(name, text), tx))
 
     async def insert(self, drafts: Sequence[Draft]) -> None:
         """Insert children inside the application's layers, and tell of them; all that can be inserted are."""
@@ -123,12 +124,12 @@ class Memory:
         job = self._running.job
         return Keep(Lease(job.id, job.lease_token), name, text)
 
-    def _check(self, verdict: Verdict) -> None:
+    def _check_kept(self, verdict: Verdict) -> None:
         if verdict is not Verdict.APPLIED:
             raise lost(self._running)
 
-    def _able(self) -> Completes:
-        store = self._shared.client.store
+    def _keeps(self) -> Completes:
+        store = self._store
         if not isinstance(store.jobs, Completes):
             raise TransactionRefused(
                 f"jobs on {store.address} cannot save inside a transaction: save without tx, and make what is between"

@@ -43,6 +43,7 @@ class Running:
         "started",
         "stopped_at",
         "stopper",
+        "task",
         "valid_until",
     )
 
@@ -68,6 +69,8 @@ class Running:
         """when, by the monotonic clock, it was told to end at once"""
         self.progress: Progress | None = None
         self.stopper: Callable[[StopReason], object] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """lives its attempt, if that is not one of a batch"""
         self.killer: Callable[[], None] | None = None
         """ends the handler at once, from any thread; only what runs in a process of its own has one"""
         self.renewed: Callable[[], None] | None = None
@@ -178,20 +181,21 @@ class Slots:
             self._asked_of -= each
             self.freed.set()  # it may have brought less
 
-    def take(self, *members: Running) -> None:
+    def take(self, running: Running, *others: Running) -> None:
         """Fill a slot, with one job or with those that one call does; of each queue they came from one is taken."""
         self._taken += 1
+        self.running[running.job.id] = running
+        for other in others:
+            other.leads = False
+            self.running[other.job.id] = other
         if self._config.queues is not None:
-            self._by_queue.update({member.job.queue for member in members})
-        for member in members:
-            member.leads = member is members[0]
-            self.running[member.job.id] = member
+            self._by_queue.update({member.job.queue for member in (running, *others)})
 
-    def release(self, *members: Running) -> None:
+    def release(self, running: Running, *others: Running) -> None:
         """Empty a slot: the handler is over, its thread has ended, its process is gone."""
         self._taken -= 1
         if self._config.queues is not None:
-            queues = {member.job.queue for member in members}
+            queues = {member.job.queue for member in (running, *others)}
             self._by_queue.subtract(queues)
             if not queues.isdisjoint(self.exhausted):
                 self.look.set()

@@ -12,6 +12,7 @@ from windlass.stores.redis.records import Shared, as_duration_ms, job_of, kept_o
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from windlass.core.job import Job
     from windlass.stores.contract import Want
     from windlass.stores.redis.connection import Link, Value
 
@@ -74,19 +75,17 @@ async def claim(link: Link, want: Want, marks: Marks) -> Claimed:
     kinds: dict[bytes, Shared] = {}
     return Claimed(
         [
-            job_of(id_.decode(), record, kinds, *_beside(beside))
+            job_of(id_.decode(), record, kinds) if beside == b"" else _with(beside, id_.decode(), record, kinds)
             for id_, record, beside in zip(answer[::3], answer[1::3], answer[2::3], strict=True)
         ],
         more=bool(more),
     )
 
 
-def _beside(found: bytes | list[bytes]) -> tuple[str, str | None]:
-    """The payload that lies beside a record, and what its job has kept; of most only the first is told."""
-    if isinstance(found, bytes):
-        return found.decode(), None
-    *kept, payload = found
-    return payload.decode(), kept_of(kept)
+def _with(beside: bytes | list[bytes], id_: str, record: bytes, kinds: dict[bytes, Shared]) -> Job:
+    """The job with its payload, if that lies beside its record, and with what it has kept, if it has."""
+    *kept, payload = [beside] if isinstance(beside, bytes) else beside
+    return job_of(id_, record, kinds, payload.decode(), kept_of(kept) if kept else None)
 
 
 def _pairs(numbers: Mapping[str, int]) -> list[Value]:

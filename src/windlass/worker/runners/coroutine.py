@@ -17,7 +17,7 @@ class CoroutineRunner:
         """Run to the end; a stop arrives in the handler as CancelledError."""
         declaration, job = running.declaration, ctx.job
         arguments = declaration.arguments(job.payload_json)
-        task = asyncio.current_task()
+        task = running.task or asyncio.current_task()
         running.stopper = None if task is None else lambda _: task.cancel()
         if running.reason is not None:  # stopped before it began
             raise asyncio.CancelledError
