@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from windlass.core.job import Job
     from windlass.stores.mongo.connection import Doc
 
+_NEAR = 4
+"""times as many as a page has are looked at first, where jobs are tested one by one"""
+
 
 class MongoViews(Room):
     """See `contract.Views` for what each promises."""
@@ -81,11 +84,17 @@ class MongoViews(Room):
         return self.link.jobs.find(index, fields).sort("_id", -1 if walk.descending else 1)
 
     async def _tested(self, index: Doc, tests: Doc, walk: Walk, most: int) -> list[Doc]:
+        # The server reads megabytes ahead of the tests, however little is taken: a page that most jobs match is full
+        # long before.
+        docs = await self._tested_of(index, tests, walk, most, min(_NEAR * most, MOST_LOOKED_AT))
+        return docs if len(docs) >= most else await self._tested_of(index, tests, walk, most, MOST_LOOKED_AT)
+
+    async def _tested_of(self, index: Doc, tests: Doc, walk: Walk, most: int, bound: int) -> list[Doc]:
         pipeline: list[Doc] = [
             {"$match": index},
             {"$sort": {"_id": -1 if walk.descending else 1}},
             # Keeps the tests out of the choice of an index, and bounds the walk.
-            {"$limit": MOST_LOOKED_AT},
+            {"$limit": bound},
             {"$match": tests},
             {"$limit": most},
             {"$project": NO_HISTORY},
