@@ -2,7 +2,7 @@
 
 Each asks for one view every second or two, as a page of a dashboard would: the figures, the queues, a page of jobs and
 the pages after it, one job with its history. All share one application, as the pages of one dashboard do, and accept
-figures and queues of the last second.
+what was true within the last second.
 
 It says `ready`, looks until its input closes, and leaves what it saw in the file.
 """
@@ -80,7 +80,7 @@ class Viewer:
                 {"user": self._user()},
             ]
             self._search = self._chance.choice(searches)
-        page = await self._app.jobs.find(limit=50, after=self._after, **self._search)
+        page = await self._app.jobs.find(limit=50, after=self._after, max_age=1, **self._search)
         self._after = page.next if self._chance.random() < 0.8 else None
         self._known = self._chance.choice(page.jobs) if page.jobs else self._known
 
@@ -99,7 +99,7 @@ class Viewer:
             await self._page()
         else:
             with suppress(JobNotFound):  # nobody keeps a job from being pruned for those who look at it
-                await self._app.jobs.look(self._known.id)
+                await self._app.jobs.look(self._known.id, max_age=1)
 
     def _user(self) -> str:
         return f"u{self._chance.randrange(USERS)}"

@@ -12,6 +12,7 @@ from windlass.client.handle import Handle
 from windlass.client.operating import operate, operate_now
 from windlass.client.replaying import replay
 from windlass.client.searching import Search, filter_of, print_of
+from windlass.client.sharing import SharedByQuestion
 from windlass.core.draft import check_id
 from windlass.core.errors import (
     DuplicateJob,
@@ -25,12 +26,14 @@ from windlass.core.events import JobOperated
 from windlass.core.kept import Signal, signal_name
 from windlass.core.keys import check_key, shown
 from windlass.core.payload import ResultCodec
+from windlass.core.signals import as_duration
 from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from datetime import timedelta
 
     from windlass.client.client import Client
     from windlass.client.explaining import Explanation
@@ -48,15 +51,16 @@ MOST_AT_ONCE = 10_000
 class JobsRoom:
     """Looking at jobs and operating on them, by id or by what they are about."""
 
-    def __init__(self, client: Client, user: str | None = None) -> None:
+    def __init__(self, client: Client, user: str | None = None, shared: SharedByQuestion | None = None) -> None:
         self._client, self.user = client, user
+        self._shared = SharedByQuestion() if shared is None else shared
 
     def only(self, user: str) -> JobsRoom:
         """The same for the jobs of one user: those of others are as if they were not there.
 
         That is part of every question and order to the store. To ask for another user's is refused.
         """
-        return JobsRoom(self._client, check_key(user, "the user"))
+        return JobsRoom(self._client, check_key(user, "the user"), self._shared)
 
     async def get(self, job_id: str) -> Job:
         """The job; JobNotFound when there is none."""
@@ -85,24 +89,43 @@ class JobsRoom:
         return self._client.store.notices.healthy
 
     async def find(
-        self, *, limit: int = 50, after: str | None = None, oldest_first: bool = False, **search: Unpack[Search]
+        self,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        oldest_first: bool = False,
+        max_age: float | timedelta = 0,
+        **search: Unpack[Search],
     ) -> Page:
         """Jobs that match, newest first or oldest first; `after=page.next` gives the page after, `page.previous` that
         before.
 
-        A page that is not `complete` stopped at the bound of one call: `after=page.next` goes on from there.
+        A page that is not `complete` stopped at the bound of one call: `after=page.next` goes on from there. With a
+        `max_age` all who ask for the same page share one answer of at most that age.
         """
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
         store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
-        if wanted is not None:
-            return await find_failed(store, filter_, wanted, limit, after, oldest_first=oldest_first)
-        return await store.views.find(filter_, limit, after, oldest_first=oldest_first)
 
-    async def count(self, **search: Unpack[Search]) -> Count:
-        """How many match, counted up to 100,000; not exact where so many had to be looked at."""
+        async def ask() -> Page:
+            if wanted is not None:
+                return await find_failed(store, filter_, wanted, limit, after, oldest_first=oldest_first)
+            return await store.views.find(filter_, limit, after, oldest_first=oldest_first)
+
+        question = ("find", filter_, wanted, limit, after, oldest_first)
+        return await self._shared.get(question, ask, as_duration(max_age, "max_age"))
+
+    async def count(self, *, max_age: float | timedelta = 0, **search: Unpack[Search]) -> Count:
+        """How many match, counted up to 100,000; not exact where so many had to be looked at.
+
+        With a `max_age` all who count the same share one answer of at most that age.
+        """
         store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
-        return await (store.views.count(filter_) if wanted is None else count_failed(store, filter_, wanted))
+
+        async def ask() -> Count:
+            return await (store.views.count(filter_) if wanted is None else count_failed(store, filter_, wanted))
+
+        return await self._shared.get(("count", filter_, wanted), ask, as_duration(max_age, "max_age"))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
@@ -111,13 +134,18 @@ class JobsRoom:
         job, store = await self.get(job_id), await self._client.ready()
         return await (explained(store, job) if self.user is None else explained_to_its_user(store, job))
 
-    async def look(self, job_id: str) -> Looked:
-        """The job with everything that happened to it, as both stood at one moment; JobNotFound when there is none."""
-        store = await self._client.ready()
-        looked = await store.views.look(check_id(job_id), self.user)
+    async def look(self, job_id: str, *, max_age: float | timedelta = 0) -> Looked:
+        """The job with everything that happened to it, as both stood at one moment; JobNotFound when there is none.
+
+        With a `max_age` all who look at the same job share one answer of at most that age.
+        """
+        store, id_ = await self._client.ready(), check_id(job_id)
+        question = ("look", id_, self.user)
+        age = as_duration(max_age, "max_age")
+        looked = await self._shared.get(question, lambda: store.views.look(id_, self.user), age)
         if looked is None:
             raise JobNotFound(job_id)
-        return looked
+        return looked._replace(history=[*looked.history])  # a list of one's own, whoever else is given the answer
 
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
     from datetime import timedelta
 
 A = TypeVar("A")
@@ -18,7 +18,8 @@ STALE = 30.0
 class Shared(Generic[A]):
     """The last answer, and who asks for the next: one at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, stale: float = STALE) -> None:
+        self._stale = stale
         self._answer: A | None = None
         self._asked_at = float("-inf")
         """when the call began whose answer this is, by the monotonic clock"""
@@ -37,7 +38,7 @@ class Shared(Generic[A]):
             return self._answer
 
     def _usable(self) -> bool:
-        return self._asked_at > time.monotonic() - STALE
+        return self._asked_at > time.monotonic() - self._stale
 
     def _lock(self) -> asyncio.Lock:
         # A lock belongs to one event loop, and an application may be used in several, one after another.
@@ -45,3 +46,30 @@ class Shared(Generic[A]):
         if self._turn is None or self._turn[0] is not loop:
             self._turn = loop, asyncio.Lock()
         return self._turn[1]
+
+
+class SharedByQuestion:
+    """The last answers to different questions; of each question one call to the store at a time.
+
+    Nobody is given an answer that is older than they accept, and none is kept for longer than those who asked first do.
+    """
+
+    def __init__(self, most: int = 256) -> None:
+        self._most = most
+        self._answers: dict[Hashable, Shared[Any]] = {}
+
+    async def get(self, question: Hashable, ask: Callable[[], Awaitable[A]], max_age: timedelta) -> A:
+        """An answer to this question that was asked for at most so long ago; with an age of nothing, one's own."""
+        if not max_age:
+            return await ask()
+        shared: Shared[A] | None = self._answers.get(question)
+        if shared is None:
+            if len(self._answers) >= self._most:
+                del self._answers[next(iter(self._answers))]
+            shared = self._answers[question] = Shared(stale=0)
+            asyncio.get_running_loop().call_later(max_age.total_seconds(), self._forget, question, shared)
+        return await shared.get(ask, max_age)
+
+    def _forget(self, question: Hashable, shared: Shared[Any]) -> None:
+        if self._answers.get(question) is shared:
+            del self._answers[question]
