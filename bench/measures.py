@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bench.figures import Figure, median, percentile
-from windlass import Limit, Windlass
+from tests.support.counting import Calls
+from windlass import Ctx, Limit, Progress, Windlass
 from windlass.chaos.waiting import until
-from windlass.stores.contract import Want
+from windlass.stores.contract import Lease, Report, Want
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -29,6 +30,10 @@ CONCURRENCY = 500
 CLAIM = 20
 """what a worker with the default number of slots claims at once"""
 FLEET = 20
+_STEPS = 20
+_TOGETHER = 50
+"""jobs that make a step at the same moment"""
+_BESIDE = Want(worker_id="beside", n=1, lease=timedelta(minutes=5), types=frozenset({"beside"}))
 _MEETING = 5.0  # seconds: two heartbeats and more
 _SELDOM = 0.1  # seconds between two jobs of a fleet that has nothing else to do
 
@@ -257,6 +262,58 @@ async def _claimed(store: Store, number: int, most: int) -> int:
             break
         taken += len(claimed)
     return taken
+
+
+async def steps(ground: Ground, *, n: int, most: float) -> list[Figure]:
+    """A durable step of a running job against one awaited fenced write of a single job; and steps that share a write.
+
+    Jobs of twenty steps one after the other. Steps and writes take turns of five in the same handler, so that whatever
+    the machine does meets both. What is written beside them is the progress of a job that keeps nothing.
+    """
+    calls = Calls()
+    took: dict[str, list[float]] = {"step": [], "write": []}
+    together = asyncio.Barrier(_TOGETHER)
+    app = Windlass(ground.url("steps"))
+    others: list[Lease] = []
+
+    @app.job()
+    async def beside() -> None: ...
+
+    @app.job()
+    async def stepping(ctx: Ctx) -> None:
+        for number in range(2 * _STEPS):
+            reports = [Report(others[0], Progress(done=number))]
+            begun = time.perf_counter()
+            if number // 5 % 2:
+                await ctx.step("made", _make, number, key=str(number))
+                took["step"].append(time.perf_counter() - begun)
+            else:
+                await app.store.jobs.report(reports)
+                took["write"].append(time.perf_counter() - begun)
+
+    @app.job()
+    async def meeting(ctx: Ctx) -> None:
+        await together.wait()
+        await ctx.step("made", _make, 1)
+
+    async with app:
+        await beside.enqueue()
+        others += [Lease(job.id, job.lease_token) for job in await app.store.jobs.claim(_BESIDE)]
+        await app.enqueue_many(stepping.bind() for _ in range(n // _STEPS))
+        await app.worker(drain=True, concurrency=1).run()
+        await app.enqueue_many(meeting.bind() for _ in range(_TOGETHER))
+        app.store = app.client.store = calls.on(app.store)
+        await app.worker(drain=True, concurrency=_TOGETHER).run()
+    step, write = median(took["step"]), median(took["write"])
+    told = {"step ms": step * 1000, "write ms": write * 1000}
+    return [
+        Figure(name="step / fenced write", value=step / write, unit="", most=most, told=told),
+        Figure(name=f"writes of {_TOGETHER} steps at once", value=float(calls.by_name["jobs.keep"]), unit="", most=2),
+    ]
+
+
+async def _make(number: int) -> int:
+    return number
 
 
 IDLE_APP = textwrap.dedent("""

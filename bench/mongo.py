@@ -115,6 +115,7 @@ async def measure_mongo(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[F
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=12),
         "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
+        "steps": partial(measures.steps, n=100 if quick else 400, most=1.2),
         "idle": partial(_idle, seconds=8 if quick else 30),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),

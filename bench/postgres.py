@@ -178,6 +178,7 @@ async def measure_postgres(*, quick: bool, only: Sequence[str]) -> AsyncGenerato
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=4, most_p99=None if quick else 15),
         "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
+        "steps": partial(measures.steps, n=100 if quick else 400, most=1.2),
         "backlog": partial(measures.backlog, n=many, least=0.6),
         "history": partial(history, n=many, least=0.6),
         "snapshot": partial(snapshot, n=250_000 if quick else 700_000, seconds=8 if quick else 20, least=0.5),

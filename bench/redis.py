@@ -102,6 +102,7 @@ async def measure_redis(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[F
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=3, most_p99=None if quick else 10),
         "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=2_000),
+        "steps": partial(measures.steps, n=100 if quick else 400, most=1.2),
         "idle": partial(measures.idle, seconds=8 if quick else 30, most_cpu=2, most_memory=60),
         "memory": partial(memory, n=jobs, most=700),
         "backlog": partial(backlog, n=50_000 if quick else 1_000_000, least=0.8),

@@ -57,6 +57,7 @@ async def measure_sqlite(*, quick: bool, only: Sequence[str]) -> AsyncGenerator[
         "pickup": partial(measures.pickup, n=100 if quick else 400, most=10),
         "crowd": partial(measures.crowd, n=40 if quick else 100, most=1.2),
         "rivals": partial(measures.rivals, n=4_000 if quick else 20_000, least=None),
+        "steps": partial(measures.steps, n=100 if quick else 400, most=1.2),
         "idle": partial(measures.idle, seconds=5 if quick else 15, most_cpu=2, most_memory=45),
         "backlog": partial(measures.backlog, n=100_000 if quick else 1_000_000, least=0.6),
         "import": lambda _: measures.importing(),
