@@ -113,3 +113,21 @@ def test_a_place_that_is_taken_is_told_in_a_line_and_no_key_is_made(shop: Shop) 
     assert refused.err.startswith("error: cannot listen at 127.0.0.1, port ")
     assert len(refused.err.splitlines()) == 1
     assert "no keys yet" in shop.ok("keys")
+
+
+def test_it_carries_out_orders_for_many_without_a_worker_and_goes_on_after_a_restart(shop: Shop) -> None:
+    first = shop.start("--store", shop.url, "serve", "--port", "0")
+    url, secret = served(shop)
+    headers = {"Authorization": f"Bearer {secret}"}
+    with httpx.Client(base_url=url, headers=headers) as client:
+        assert client.post("/queue/enqueue", json={"type": "hello", "delay": 3600}).status_code == 201
+        client.post("/queues/windlass/pause")
+        order = {"action": "cancel", "filter": {"status": "scheduled"}}
+        begun = client.post("/queue/bulk", json=order).json()["id"]
+    first.kill()
+    first.wait(30)
+    shop.ok("queues", "resume", "windlass")
+    second = shop.start("--store", shop.url, "serve", "--port", "0")
+    until_sync(lambda: '"succeeded"' in shop.ok("--json", "job", begun), "nobody has to ask for it to go on", within=20)
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(30) == 0

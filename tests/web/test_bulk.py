@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from tests.support.apps import nothing_left
+from tests.support.until import until
 from tests.web.conftest import Ask, declare
 from tests.web.test_jobs import ended, made
 from windlass import Status, Windlass
@@ -158,10 +159,30 @@ async def test_an_application_that_is_mounted_and_never_opened_runs_them_and_lea
             assert begun.headers["location"].startswith("/jobs/api/v1/queue/")
             assert (await ended(client, begun))["result"]["done"] == 1
             assert (await client.get(job.headers["location"])).json()["status"] == "cancelled"
-        await app.own.close()
+        await until(lambda: "windlass-own" not in tasks(), "its worker to have gone by itself")
         await app.client.open()
         await app.client.close()
         app.close()
+
+
+async def test_an_application_that_is_closed_runs_them_no_more(tmp_path: Path) -> None:
+    async with nothing_left():
+        app = Windlass(f"sqlite:///{tmp_path / 'closed.db'}")
+        async with app:
+            await app.queues.pause("windlass")  # so that it is never done
+            begun = await app.operations.begin("cancel", type="x")
+            app.own.need()
+            await until(app.workers.list, "its worker to be there")
+        assert "windlass-own" not in tasks()
+        async with app:
+            await app.queues.resume("windlass")
+            app.own.need()
+            assert (await begun.handle.result(10))["matched"] == 0
+        app.close()
+
+
+def tasks() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_what_another_process_left_is_gone_on_with(app: Windlass, ask: Ask) -> None:

@@ -60,6 +60,7 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
         # Before the first key: whose secret is shown must be served, too.
         listening = stack.enter_context(_bound(host, port))
         await _first_key(app, screen, host)
+        app.own.need()  # what was begun before and has not ended goes on, also where nobody asks
         web = app.asgi(hosts=_hosts(app, host))
         server = _server(web, root_path)
         worker = await stack.enter_async_context(app.worker()) if with_worker else None
