@@ -33,6 +33,7 @@ from windlass.core.errors import (
     QueueFull,
     ScheduleNotFound,
     SchemaMismatch,
+    SecretUnreadable,
     SettingsError,
     SignalExists,
     SignalTooMuch,
@@ -52,6 +53,7 @@ from windlass.core.limit import Limit
 from windlass.core.rate import Rate
 from windlass.core.retry import Retry
 from windlass.core.schedule import Cron, cron
+from windlass.core.secret import Secret
 from windlass.core.signals import Cancel, Reject, Signal, Snooze, Suspend
 from windlass.core.status import Status
 from windlass.core.unique import Unique
@@ -161,6 +163,8 @@ __all__ = [
     "ScheduleNotFound",
     "SchemaMismatch",
     "Scope",
+    "Secret",
+    "SecretUnreadable",
     "SettingsError",
     "Signal",
     "SignalExists",

@@ -21,6 +21,7 @@ from windlass.client.naming import Named, make
 from windlass.client.options import OPTION_WORDS, Asked, lay_over
 from windlass.client.schedules import SchedulesRoom
 from windlass.client.surrounding import Outgoing
+from windlass.client.vault import Vault
 from windlass.core.around import Surrounds, layer_of, layers_of
 from windlass.core.batch import Batched
 from windlass.core.context import Ctx
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from windlass.client.operations import OperationsRoom
     from windlass.client.queues import QueuesRoom
     from windlass.client.requests import RequestsRoom
+    from windlass.client.secrets import SecretsRoom
     from windlass.client.stats import StatsRoom
     from windlass.client.types import TypesRoom
     from windlass.client.workers import WorkersRoom
@@ -115,7 +117,8 @@ class Windlass:
     share a database. Making one connects to nothing: the store opens at first use, or with `async with app:`, which
     also closes it. With `allow_override` a handler declared under a name that is taken replaces the one before it, as
     tests want that declare theirs again. `version` is that of your own application: `windlass types` shows which ones
-    are there.
+    are there. `secret_keys` seal what is declared as `Secret`, the newest first; without them they are
+    WINDLASS_SECRET_KEYS.
     """
 
     def __init__(
@@ -128,6 +131,7 @@ class Windlass:
         store: Store | None = None,
         allow_override: bool = False,
         version: str | None = None,
+        secret_keys: Sequence[str] | None = None,
     ) -> None:
         self.settings = reading.load()
         self._given: object = self.settings.url if url in (None, "") else url
@@ -140,7 +144,8 @@ class Windlass:
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
         self.store: Store = store or self._store()
         self.url = self._url()
-        self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking)
+        self.vault = Vault(self.settings.secret_keys if secret_keys is None else reading.check_keys(secret_keys))
+        self.client = Client(self.store, self.registry, self.hub, self.defaults, self._blocking, self.vault)
         self.client.version = None if version is None else check_name(version, "the version")
         self.jobs = JobsRoom(self.client)
         self.schedules = SchedulesRoom(self.client)
@@ -212,6 +217,13 @@ class Windlass:
         from windlass.client.keys import KeysRoom
 
         return KeysRoom(self.client)
+
+    @cached_property
+    def secrets(self) -> SecretsRoom:
+        """The keys that seal the secrets of jobs."""
+        from windlass.client.secrets import SecretsRoom
+
+        return SecretsRoom(self.client, self.vault)
 
     @cached_property
     def audit(self) -> AuditRoom:
@@ -409,6 +421,7 @@ class Windlass:
     def _add(self, declaration: Declaration) -> JobFunction[Any, Any]:
         if declaration.schedules:
             _check_schedulable(declaration)
+        declaration.codec.seal_with(self.vault)
         self.registry.add(declaration)
         return JobFunction(self.client, declaration, declaration.options)
 

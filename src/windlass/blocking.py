@@ -20,7 +20,9 @@ class Door:
 
     def __init__(self, client: Client) -> None:
         self._outside = client
-        self._behind = Client(client.store.sibling(), client.registry, client.hub, client.defaults, lambda: self)
+        self._behind = Client(
+            client.store.sibling(), client.registry, client.hub, client.defaults, lambda: self, client.seals
+        )
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

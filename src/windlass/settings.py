@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import tomllib
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 DEFAULT_URL = "sqlite:///windlass.db"
 DEFAULT_FILE = "windlass.toml"
@@ -52,6 +53,8 @@ class Settings:
     http_jwt_scopes: str = "scope"
     http_jwt_usual: tuple[str, ...] = ()
     http_jwt_attributes: tuple[str, ...] = ()
+    secret_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    """what the secrets of jobs are sealed with, the newest first"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +132,35 @@ def _secret(text: str) -> str:
 
 SHORTEST_SECRET = 32
 """bytes of what tokens are signed with: as many as HS256 gives"""
+
+
+_KEY_BYTES = 32
+
+
+def read_keys(text: str) -> tuple[bytes, ...]:
+    """Keys as text, separated by commas, spaces or lines; of a line what follows a # is a remark."""
+    words = [word for line in text.splitlines() for word in line.partition("#")[0].replace(",", " ").split()]
+    keys = tuple(base64.b64decode(word + "=" * (-len(word) % 4), altchars=b"-_", validate=True) for word in words)
+    if not keys or any(len(key) != _KEY_BYTES for key in keys) or len(set(keys)) < len(keys):
+        raise ValueError
+    return keys
+
+
+def _keys_of_file(path: str) -> tuple[bytes, ...]:
+    try:
+        return read_keys(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the keys in {path} cannot be read: {error.strerror}") from None
+
+
 _DAY = 86_400_000
+_KEYS = "different keys as windlass secrets new-key makes them, the newest first, separated by commas or lines"
 _MS = "milliseconds from {} to 86400000"
 _NAMES = "{}, with commas between"
 SCOPES = ("enqueue", "read", "operate", "admin")
 ALGORITHMS = ("HS256", "RS256", "ES256")
 _SCOPES = f"some of {', '.join(SCOPES)}"
+_KEYS_GIVEN = _Source("secret_keys", ("WINDLASS_SECRET_KEYS",), read_keys, _KEYS, secret=True)
 _SOURCES = (
     _Source("url", ("WINDLASS_URL", "WINDLASS_STORE"), _text, "a store URL"),
     _Source("namespace", ("WINDLASS_NAMESPACE",), _namespace, "1 to 30 lower-case letters, digits or _"),
@@ -185,6 +211,8 @@ _SOURCES = (
         "milliseconds from 1000 to 2592000000",
     ),
     _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
+    _KEYS_GIVEN,
+    _Source("secret_keys", ("WINDLASS_SECRET_KEYS_FILE",), _keys_of_file, f"the path of a file of {_KEYS}"),
 )
 
 
@@ -201,6 +229,8 @@ def names(field: str) -> bool:
 def _found(environ: Mapping[str, str] | None, file: Path | None) -> dict[str, Any]:
     given = os.environ if environ is None else environ
     named = file or (Path(given["WINDLASS_FILE"]) if "WINDLASS_FILE" in given else None)
+    if "WINDLASS_SECRET_KEYS" in given and "WINDLASS_SECRET_KEYS_FILE" in given:
+        raise SettingsError("WINDLASS_SECRET_KEYS and WINDLASS_SECRET_KEYS_FILE are both set: choose one")
     found: dict[str, Any] = _from_file(named or Path(DEFAULT_FILE), required=named is not None)
     for source in _SOURCES:
         for name in source.names:
@@ -213,6 +243,11 @@ def _found(environ: Mapping[str, str] | None, file: Path | None) -> dict[str, An
 def check_namespace(value: str) -> str:
     """A namespace given in code, held to the same rule."""
     return str(_read(_SOURCES[1], "namespace", value))
+
+
+def check_keys(given: Sequence[str]) -> tuple[bytes, ...]:
+    """Keys given in code, held to the same rule; none are none."""
+    return tuple(_read(_KEYS_GIVEN, "secret_keys", "\n".join(given))) if given else ()
 
 
 def _from_file(path: Path, *, required: bool) -> dict[str, Any]:

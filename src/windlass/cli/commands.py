@@ -31,6 +31,7 @@ COMMANDS = {
     "workers": "looking",
     "types": "catalogue",
     "keys": "keys",
+    "secrets": "sealing",
     "stats": "stats",
     "doctor": "doctoring",
     "check": "catalogue",

@@ -14,7 +14,7 @@ from windlass import settings
 from windlass.app import Windlass
 from windlass.cli.loading import load_app
 from windlass.cli.output import UNREACHABLE, Screen, Stop
-from windlass.stores.addresses import redact
+from windlass.core.redaction import redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -53,7 +53,7 @@ class Desk:
     def place(self) -> str:
         """Where the store is, fit for screens; a file by its whole path."""
         file = _file_of(self.app)
-        return redact(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
+        return redact_url(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
 
 
 def globals_of(ctx: typer.Context) -> Globals:
@@ -123,6 +123,6 @@ def refuse_missing(app: Windlass) -> None:
     if file is not None and not file.exists():
         raise Stop(
             UNREACHABLE,
-            f"there is no store at {redact(app.url)}: name another with --store or WINDLASS_STORE,"
+            f"there is no store at {redact_url(app.url)}: name another with --store or WINDLASS_STORE,"
             ' or make this one with "windlass migrate"',
         )

@@ -10,6 +10,7 @@ from windlass.cli.output import FAILURE, JOB_FAILED, STYLES, Stop
 from windlass.cli.timeline import describe_entry
 from windlass.cli.words import milliseconds
 from windlass.core.job import Job, Progress
+from windlass.core.sealing import masked_text
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -65,4 +66,4 @@ def _outcome(desk: Desk, job: Job) -> None:
         screen.say(f"  {job.error.type}: {job.error.message}")
         screen.say(f"  look: windlass job {job.id} --traceback")
     elif job.result_json not in (None, "null"):
-        screen.say(f"  {job.result_json}")
+        screen.say(f"  {masked_text(job.result_json)}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from windlass.core import errors
+from windlass.core.redaction import redact
 from windlass.observability.plain import plain
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ EXIT_CODES: Mapping[type[errors.WindlassError], int] = {
     errors.HandlerExists: USAGE,
     errors.PayloadInvalid: USAGE,
     errors.PayloadUnfit: USAGE,
+    errors.SecretUnreadable: REFUSED,
     errors.StepInvalid: USAGE,
     errors.JobError: FAILURE,
     errors.JobNotFound: NOT_FOUND,
@@ -83,7 +85,7 @@ def exit_code(error: errors.WindlassError) -> int:
 def complain(message: object) -> None:
     """One line on standard error."""
     with suppress(OSError):
-        print(f"error: {plain(message)}", file=sys.stderr)  # noqa: T201  # the command line's own voice
+        print(f"error: {plain(redact(str(message)))}", file=sys.stderr)  # noqa: T201  # the command line's own voice
 
 
 class Bar(Protocol):

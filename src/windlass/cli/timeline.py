@@ -9,6 +9,7 @@ from windlass.cli.words import clock, milliseconds, size, span
 from windlass.core.blocked import Kind
 from windlass.core.history import Happened
 from windlass.core.kept import read_kept
+from windlass.core.sealing import masked_text
 from windlass.core.signals import FOR_EVER
 from windlass.core.status import Status
 from windlass.observability.plain import short
@@ -93,9 +94,9 @@ def _head(job: Job) -> str:
 
 def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
     yield "id", job.id
-    yield "payload", f"{job.payload_json if whole else short(job.payload_json, 200)}  {size(job.payload_json)}"
+    yield "payload", _value(job.payload_json, whole=whole)
     if job.result_json is not None:
-        yield "result", f"{job.result_json if whole else short(job.result_json, 200)}  {size(job.result_json)}"
+        yield "result", _value(job.result_json, whole=whole)
     if job.error is not None:
         yield "error", short(f"{job.error.type}: {job.error.message}", _LONGEST)
     if job.progress is not None:
@@ -120,6 +121,11 @@ def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
             yield name, value
     for name, text in read_kept(job.kept_json).items():
         yield "keeps", f"{name}  {f'{text}  ' if whole else ''}{size(text)}"
+
+
+def _value(text: str, *, whole: bool) -> str:
+    shown = masked_text(text)
+    return f"{shown if whole else short(shown, 200)}  {size(text)}"
 
 
 def _blocked(job: Job) -> str | None:

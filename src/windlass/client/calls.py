@@ -75,7 +75,8 @@ class JobFunction(Generic[P, R]):
         """
 
         def declare(function: Callable[[D], Any]) -> Callable[[D], Any]:
-            self.declaration.upgrades.append(make_upgrade(self.name, from_, function))
+            seals = self.declaration.codec.seals
+            self.declaration.upgrades.append(make_upgrade(self.name, from_, function, seals))
             return function
 
         return declare
@@ -98,8 +99,11 @@ class JobFunction(Generic[P, R]):
         An `async def` handler gives its coroutine to await. A batch handler does a batch of this one job.
         """
         declaration = self.declaration
-        payload_json = self._encoded(args, kwargs)
-        arguments = declaration.codec.decode(payload_json)
+        # Without a store there is nothing to be sealed for, and no key is needed.
+        payload_json = self._encoded(args, kwargs, plainly=True)
+        arguments = declaration.codec.decode_plain(payload_json)
+        if declaration.codec.holds_secrets:
+            payload_json = declaration.codec.masked(arguments)
         if declaration.batch is not None:
             one = Batched[Any, Any](_detached(declaration, payload_json), arguments["data"])
             return alone(declaration.call, one, awaits=declaration.mode == "coroutine")
@@ -109,10 +113,10 @@ class JobFunction(Generic[P, R]):
     def _draft(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
         return self._client.draft(self.declaration, self._encoded(args, kwargs), self.options)
 
-    def _encoded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    def _encoded(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, plainly: bool = False) -> str:
         codec = self.declaration.codec
         try:
-            return codec.encode(args, kwargs)
+            return codec.encode(args, kwargs, plainly=plainly)
         except PayloadInvalid as error:
             word = next((word for word in kwargs if word in _OPTIONS and word not in codec.names), None)
             if word is None:

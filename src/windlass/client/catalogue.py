@@ -12,12 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.errors import PayloadInvalid
-from windlass.core.values import canonical
+from windlass.core.redaction import MASK
+from windlass.core.sealing import MEMBER, place_of, seal_by_schema
+from windlass.core.values import canonical, encode, spelt
 from windlass.stores.contract import About
 
 if TYPE_CHECKING:
     from windlass.core.declared import Declared
     from windlass.core.fitting import Fitting
+    from windlass.core.sealing import Seals
     from windlass.stores.contract import Notice, Store
 
 FRESH = 5.0
@@ -33,18 +36,21 @@ KEPT = 30.0
 class Published:
     """The newest version of a type, as a job of it is made by."""
 
-    def __init__(self, declared: Declared) -> None:
-        self.declared = declared
+    def __init__(self, declared: Declared, seals: Seals | None = None) -> None:
+        self.declared, self.seals = declared, seals
 
     @cached_property
     def _fitting(self) -> Fitting | None:
         from windlass.core.fitting import Fitting  # only who enqueues what others handle loads it
 
         schema = self.declared.payload_schema
-        return None if schema is None else Fitting(schema)
+        return None if schema is None else Fitting(schema, quietly=self.declared.takes_secrets)
 
     def encode(self, payload: Any) -> str:
-        """The canonical payload; PayloadInvalid where it does not fit what the type's handler takes."""
+        """The canonical payload, its secrets sealed; PayloadInvalid where it does not fit what the handler takes.
+
+        SettingsError where a secret cannot be sealed here: it is never sent as it is.
+        """
         declared = self.declared
         if declared.takes_arguments:
             payload = {} if payload is None else payload
@@ -54,14 +60,32 @@ class Published:
         text = canonical(cast("object", payload), declared.type)
         if self._fitting is not None:
             self._fitting.check(cast("object", payload), declared.type)
-        return text
+        return self._sealed(payload, self._fitting) if declared.takes_secrets else text
+
+    def _sealed(self, payload: Any, fitting: Fitting | None) -> str:
+        declared, seals = self.declared, self.seals
+        if fitting is None or declared.payload_schema is None or seals is None:
+            raise PayloadInvalid(
+                f"{declared.type} takes secrets, and its schema, which would say where, was not published: enqueue it"
+                " where its handler is"
+            )
+
+        def seal(text: str, path: tuple[str | int, ...]) -> dict[str, str]:
+            if text == encode(MASK):
+                raise PayloadInvalid(
+                    f"{declared.type} does not fit its types: {spelt(path) or 'value'}: Input is what is shown in place"
+                    " of a secret: give the secret itself"
+                )
+            return {MEMBER: seals.seal(text, place_of("payload", declared.type, path))}
+
+        return canonical(seal_by_schema(payload, declared.payload_schema, seal, fitting.fits_part), declared.type)
 
 
 class Catalogue:
     """Reads one store, in one loop at a time."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, seals: Seals) -> None:
+        self._store, self._seals = store, seals
         self._known: dict[str, tuple[float, Published | None]] = {}
         self._reading: dict[str, asyncio.Task[Published | None]] = {}
         self._listener: asyncio.Task[None] | None = None
@@ -93,7 +117,7 @@ class Catalogue:
         task = asyncio.current_task()
         versions = await self._store.types.get(type_)
         before = self._known.get(type_, (0.0, None))[1]
-        published = Published(versions[0].declared) if versions else None
+        published = Published(versions[0].declared, self._seals) if versions else None
         if before is not None and published is not None and before.declared == published.declared:
             published = before  # with its schema read
         if self._reading.get(type_) is task:  # else it has changed meanwhile: the next one reads it again

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from windlass.core.handler import Declaration
     from windlass.core.payload import Codec
     from windlass.core.registry import Registry
+    from windlass.core.sealing import Seals
     from windlass.stores.contract import Store
 
 T = TypeVar("T")
@@ -90,8 +91,12 @@ class Client:
     What runs in the loop of a door goes by the door's own client: a store belongs to the loop that opened it.
     """
 
-    def __init__(self, store: Store, registry: Registry, hub: Hub, defaults: Options, door: Callable[[], Door]) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, hub: Hub, defaults: Options, door: Callable[[], Door], seals: Seals
+    ) -> None:
         self.store = store
+        self.seals = seals
+        """what the secrets of jobs are sealed with"""
         self.registry = registry
         self.hub = hub
         self.defaults = defaults
@@ -108,7 +113,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._coalescer: Coalescer | None = None
         self._changes = Changes(store.notices)
-        self._catalogue = Catalogue(store)
+        self._catalogue = Catalogue(store, seals)
 
     @property
     def opened(self) -> bool:
@@ -172,7 +177,7 @@ class Client:
         self._loop = loop
         self._coalescer = Coalescer(self.store.jobs.insert)
         self._changes = Changes(self.store.notices)
-        self._catalogue = Catalogue(self.store)
+        self._catalogue = Catalogue(self.store, self.seals)
 
     async def published(self, name: str) -> Published | None:
         """What a worker elsewhere declares of a type; None of one whose handler is here, or that nobody has told of."""
@@ -186,7 +191,7 @@ class Client:
         if asyncio.get_running_loop() is self._loop:
             return await self._catalogue.newest(name)
         versions = await store.types.get(name)
-        return Published(versions[0].declared) if versions else None
+        return Published(versions[0].declared, self.seals) if versions else None
 
     def draft(self, declaration: Declaration, payload_json: str, options: Options) -> Draft:
         """A job of a handler that is registered here. Inside a running job it takes over what was not decided."""
@@ -213,7 +218,15 @@ class Client:
         own = declared.enqueued_with
         options = self._inheritance.of(lay_over(own, asked))
         templated = options.unique is own.unique
-        return make_draft(declared.type, self.ids(), text, options, templated=templated, defaults=declared.defaults)
+        return make_draft(
+            declared.type,
+            self.ids(),
+            text,
+            options,
+            templated=templated,
+            defaults=declared.defaults,
+            seals=published.seals,
+        )
 
     def transaction(self, tx: object | None) -> object | None:
         """The caller's transaction: the one given, else the one of the surrounding `within`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windlass.client.describing import differences
-from windlass.core.errors import PayloadInvalid
+from windlass.core.errors import PayloadInvalid, SecretUnreadable
 from windlass.core.status import WAITING
 from windlass.stores.contract import Filter
 
@@ -123,6 +123,8 @@ def _misfit(job: Job, registry: Registry) -> str | None:
         return None
     try:
         registry.get(job.type).arguments(job.payload_json)
+    except SecretUnreadable:
+        return None  # where code is checked the keys of its workers need not be
     except PayloadInvalid as error:
         return str(error)
     return None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from windlass.client.operating import operate
 from windlass.core.errors import JobFailed, JobNotFound, MoveRefused
+from windlass.core.sealing import holds_sealed, opened
+from windlass.core.secret import Secret
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Operated, Order
 
@@ -55,9 +57,13 @@ class Handle(Generic[R_co]):
         job = await self.wait(timeout)
         if job.status is not Status.SUCCEEDED or job.result_json is None:
             raise JobFailed(job)
-        value: Any = self._codec.decode_result(job.result_json) if self._codec else json.loads(job.result_json)
+        value: Any = self._codec.decode_result(job.result_json) if self._codec else self._plain(job, job.result_json)
         result: R_co = value
         return result
+
+    def _plain(self, job: Job, text: str) -> Any:
+        # Of a type whose handler is not here: it says itself what in it is a secret.
+        return opened(text, self._client.seals, "result", job.type, Secret) if holds_sealed(text) else json.loads(text)
 
     async def wait(self, timeout: float | timedelta | None = None) -> Job:
         """Wait until the job has ended, however it ended; TimeoutError if it takes longer."""

@@ -52,10 +52,14 @@ def _declared(client: Client, job: JobFunction[..., Any], payload: Any, asked: A
         bound = job.using(**asked).bind(**cast("Mapping[str, Any]", payload or {}))
     else:
         raise PayloadInvalid(
-            f"{job.name} was given {shown(payload)}: expected its arguments by name, as a dict;"
+            f"{job.name} was given {_told(job, payload)}: expected its arguments by name, as a dict;"
             f" {job.name}.enqueue(…) takes them as the function does"
         )
     return Made(client.draft(job.declaration, bound.payload_json, bound.options), job.declaration.codec, job.tx)
+
+
+def _told(job: JobFunction[..., Any], payload: Any) -> str:
+    return f"a {type(payload).__name__}" if job.declaration.codec.holds_secrets else shown(payload)
 
 
 def _bound(client: Client, job: Bound[Any], payload: Any, asked: Asked) -> Made:

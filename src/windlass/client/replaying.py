@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import MoveRefused, PayloadInvalid
 from windlass.core.rate import Rate
+from windlass.core.redaction import MASK
+from windlass.core.sealing import holds_sealed, opened
 from windlass.core.values import canonical
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from windlass.client.client import Client
     from windlass.core.job import Job
+    from windlass.core.payload import Codec
 
 WINDOW = timedelta(days=30)
 """for so long a second replay of one ending answers with the job that the first made"""
@@ -55,7 +58,8 @@ def replay(
 def _payload(client: Client, job: Job, payload: Any, edit: Mapping[str, Any] | None) -> str:
     if payload is None and edit is None:
         return job.payload_json
-    found: Any = job.payload if payload is None else payload
+    codec = client.registry.get(job.type).codec if job.type in client.registry else None
+    found: Any = _before(client, job, codec) if payload is None else payload
     if edit is not None:
         if not isinstance(found, dict):
             raise PayloadInvalid(
@@ -63,9 +67,38 @@ def _payload(client: Client, job: Job, payload: Any, edit: Mapping[str, Any] | N
                 " it as a whole"
             )
         found = {**cast("dict[str, Any]", found), **edit}
-    if job.type in client.registry:
-        return client.registry.get(job.type).codec.encode_plain(found)
+    if codec is not None:
+        if holds_sealed(job.payload_json):
+            found = _unmasked(found, _before(client, job, codec))
+        return codec.encode_plain(found)
+    if holds_sealed(job.payload_json):
+        raise PayloadInvalid(
+            f"job {job.id} holds secrets, and the handler of {job.type}, which says where, is not here: replay it as it"
+            " is, or edit it where its handler is"
+        )
     return canonical(found, job.type)
+
+
+def _before(client: Client, job: Job, codec: Codec | None) -> Any:
+    """The payload as it was, its secrets opened where they will be sealed anew."""
+    if codec is None or not holds_sealed(job.payload_json):
+        return job.payload
+    return opened(job.payload_json, client.seals, "payload", job.type, lambda value: value)
+
+
+def _unmasked(given: Any, before: Any) -> Any:
+    """What was given, with what was there before wherever it has the mask that a view shows in place of a secret."""
+    if given == MASK:
+        return before
+    if isinstance(given, dict) and isinstance(before, dict):
+        known = cast("dict[str, Any]", before)
+        members = cast("dict[str, Any]", given).items()
+        return {name: _unmasked(member, known[name]) if name in known else member for name, member in members}
+    if isinstance(given, list) and isinstance(before, list):
+        was = cast("list[object]", before)
+        ones = enumerate(cast("list[object]", given))
+        return [_unmasked(one, was[index]) if index < len(was) else one for index, one in ones]
+    return cast("object", given)
 
 
 def _own_keys(client: Client, job: Job, text: str) -> Job:

@@ -10,6 +10,7 @@ from windlass.client.options import lay_over
 from windlass.core.draft import FAIR_FIELDS, fair_key
 from windlass.core.errors import HandlerError, SettingsError
 from windlass.core.keys import shown
+from windlass.core.sealing import masked
 from windlass.core.values import plain
 from windlass.core.words import read_words
 
@@ -71,8 +72,8 @@ class Outgoing:
 
     @property
     def payload(self) -> Any:
-        """Its arguments, as plain values."""
-        return plain(self.draft.payload_json)
+        """Its arguments, as plain values; `***` for a secret."""
+        return masked(self.draft.payload_json)
 
     @property
     def metadata(self) -> dict[str, Any]:

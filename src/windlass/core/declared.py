@@ -84,6 +84,11 @@ class Declared:
         return cast("Mapping[str, Any]", self.parts["defaults"])
 
     @property
+    def takes_secrets(self) -> bool:
+        """Whether something in its payload is a secret; its schema says what."""
+        return bool(self.parts.get("secrets"))
+
+    @property
     def takes_arguments(self) -> bool:
         """Whether its payload is an object of arguments by name, and not one value as a whole."""
         return bool(self.parts["arguments"])
@@ -99,7 +104,7 @@ def describe(
 ) -> Declared:
     """What a handler of this name declares."""
     written = _written_options(options) | {"retry": _written_retry(policy)}
-    parts = {
+    parts: dict[str, Any] = {
         "arguments": codec.by_name,
         "queue": options.queue,
         "options": written if batch is None else written | {"batch": batch},
@@ -107,6 +112,8 @@ def describe(
         "payload": _bounded(codec.payload_schema()),
         "result": _bounded(codec.result_schema()),
     }
+    if codec.holds_secrets:
+        parts["secrets"] = True
     return Declared(name, encode(parts), version)
 
 

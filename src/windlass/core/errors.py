@@ -7,6 +7,7 @@ WindlassError
 │   ├── HandlerExists            two handlers claim one name
 │   └── PayloadInvalid           arguments or a result do not fit: wrong type, too large, not storable
 │       ├── PayloadUnfit         a waiting job's payload does not fit the handler that is here
+│       │   └── SecretUnreadable a secret cannot be opened with the keys that are here
 │       └── StepInvalid          .job_id, .step: what a job remembers cannot be used as its handler asks
 ├── JobError
 │   ├── JobNotFound
@@ -79,6 +80,10 @@ class PayloadInvalid(HandlerError):
 
 class PayloadUnfit(PayloadInvalid):
     """The payload of a waiting job does not fit the handler that is here; it may fit that of another version."""
+
+
+class SecretUnreadable(PayloadUnfit):
+    """A secret cannot be opened with the keys that are here, or was changed, or moved from another place."""
 
 
 class StepInvalid(PayloadInvalid):

@@ -68,18 +68,29 @@ _SIZES = {
 class Fitting:
     """Checks payloads against one schema. Made once for many: reading a schema takes longer than a check."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], *, quietly: bool = False) -> None:
+        """Read a schema; `quietly` leaves out of what is said all that was found, as some of it may be secret."""
         from jsonschema_rs import Draft202012Validator  # only who enqueues what others handle loads it
 
         formats: dict[str, Callable[[str], bool]] = {name: _reads(name) for name in _FORMATS}
         formats |= dict.fromkeys(_NOT_JUDGED, lambda _: True)
-        self._validator = Draft202012Validator(dict(schema), formats=formats, validate_formats=True, offline=True)
+        self._quietly = quietly
+
+        def validator(part: Mapping[str, Any]) -> Any:
+            return Draft202012Validator(dict(part), formats=formats, validate_formats=True, offline=True)
+
+        self._make = validator
+        self._validator = validator(schema)
 
     def check(self, payload: object, of: str) -> None:
         """PayloadInvalid where the payload does not fit, with the places and what was expected there."""
         if not self._validator.is_valid(payload):
-            misfits = _told(self._validator.iter_errors(payload))
+            misfits = _told(self._validator.iter_errors(payload), quietly=self._quietly)
             raise unfit(of, sorted(misfits, key=lambda misfit: misfit[1] == _EXTRA))  # last, as the codec has them
+
+    def fits_part(self, part: Mapping[str, Any], payload: object) -> bool:
+        """Whether a value fits another schema, as a branch of this one is."""
+        return bool(self._make(part).is_valid(payload))
 
 
 @cache
@@ -102,12 +113,12 @@ def _refusal(name: str, text: str) -> str | None:
     return None
 
 
-def _told(misfits: Iterator[Misfit]) -> Iterator[tuple[Place, str]]:
+def _told(misfits: Iterator[Misfit], *, quietly: bool) -> Iterator[tuple[Place, str]]:
     for misfit in misfits:
-        yield from _words(misfit)
+        yield from _words(misfit, quietly=quietly)
 
 
-def _words(misfit: Misfit) -> Iterator[tuple[Place, str]]:
+def _words(misfit: Misfit, *, quietly: bool = False) -> Iterator[tuple[Place, str]]:
     kind, place, value = misfit.kind, tuple(misfit.instance_path), misfit.kind.value
     match kind.name:
         case "required":
@@ -116,14 +127,20 @@ def _words(misfit: Misfit) -> Iterator[tuple[Place, str]]:
             for name in value:
                 yield (*place, name), _EXTRA
         case "anyOf" | "oneOf":
-            yield from _of_branches(value, place)
+            yield from _of_branches(value, place, quietly=quietly)
+        case "type" | "enum" | "const":
+            yield place, _expected(kind.name, value, misfit)
+        case _ if quietly and kind.name not in _BOUNDS and kind.name not in _SIZES:
+            yield place, f"Input should fit its {kind.name}; what was given is not shown"
         case _:
             yield place, _expected(kind.name, value, misfit)
 
 
-def _of_branches(branches: Sequence[Sequence[Misfit]] | None, place: Place) -> Iterator[tuple[Place, str]]:
+def _of_branches(
+    branches: Sequence[Sequence[Misfit]] | None, place: Place, *, quietly: bool
+) -> Iterator[tuple[Place, str]]:
     """What each branch of a union wanted, but for a null, which hardly anybody meant."""
-    told = [one for branch in branches or () for misfit in branch for one in _words(misfit)]
+    told = [one for branch in branches or () for misfit in branch for one in _words(misfit, quietly=quietly)]
     meant = [one for one in told if one[1] != "Input should be null"]
     yield from dict.fromkeys(meant or told or [(place, "Input should fit one of the types that are allowed here")])
 

@@ -28,6 +28,7 @@ from windlass.core.draft import FAIR_FIELDS, Draft, Options, fair_key
 from windlass.core.errors import HandlerError
 from windlass.core.keys import check_name, shown, template
 from windlass.core.payload import Codec
+from windlass.core.sealing import content
 from windlass.core.unique import idempotency_key
 from windlass.core.upgrading import Upgrade, read
 from windlass.core.values import plain
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from windlass.core.around import Layer
     from windlass.core.every import When
     from windlass.core.retry import Retry
+    from windlass.core.sealing import Seals
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -106,7 +108,10 @@ class Declaration:
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
         templated = options.unique is self.options.unique
-        return make_draft(self.name, job_id, payload_json, options, templated=templated, defaults=self.codec.defaults)
+        codec = self.codec
+        return make_draft(
+            self.name, job_id, payload_json, options, templated=templated, defaults=codec.defaults, seals=codec.seals
+        )
 
 
 def make_draft(
@@ -117,10 +122,12 @@ def make_draft(
     *,
     templated: bool,
     defaults: Mapping[str, Any] | None = None,
+    seals: Seals | None = None,
 ) -> Draft:
     """Resolve the keys of one job. Unique keys are templates where a handler declares them, plain text elsewhere.
 
-    `defaults` stand in for arguments that the payload leaves out.
+    `defaults` stand in for arguments that the payload leaves out. By `seals` the same secret counts as the same for
+    idempotency, though it is encrypted differently each time.
     """
     unique, limit, rate = options.unique, options.limit, options.rate
     if not (unique or limit or rate or options.fair_by) and options.idempotency_window is None:
@@ -140,7 +147,9 @@ def make_draft(
         options=options,
         unique_queued=fill(unique.queued) if unique else None,
         unique_running=fill(unique.running) if unique else None,
-        idempotency_key=idempotency_key(type_, payload_json) if options.idempotency_window else None,
+        idempotency_key=idempotency_key(type_, content(payload_json, seals, type_))
+        if options.idempotency_window
+        else None,
         limit_key=limit.key_for(arguments) if limit else None,
         limit=limit.n if limit else None,
         rate_key=rate.key_for(type_, arguments) if rate else None,
@@ -173,13 +182,14 @@ def declare(
     for parameter in taken.values():
         if _is_ctx(parameter, hints) or Ctx in get_args(hints.get(parameter.name)):
             raise HandlerError(f"{source} takes {parameter}: the context is the first parameter, plainly ctx: Ctx")
-    _check_templates(options, taken, source)
+    codec = Codec(name, taken, hints)
+    _check_templates(options, taken, source, codec.secrets)
     return Declaration(
         name=name,
         call=function,
         mode="process" if process else "coroutine" if inspect.iscoroutinefunction(function) else "thread",
         wants_ctx=wants_ctx,
-        codec=Codec(name, taken, hints),
+        codec=codec,
         options=options,
         policy=policy,
         schedules=schedules,
@@ -197,14 +207,15 @@ def declare_instance(
     _refuse_generator(handler.perform, source)
     call, wants_ctx = _performing(handler, source)
     data, result = _types_of(cls)
-    _check_templates(options, _fields_of(data), source)
     parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
+    codec = Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True)
+    _check_templates(options, _fields_of(data), source, codec.secrets)
     return Declaration(
         name=name,
         call=call,
         mode="coroutine" if inspect.iscoroutinefunction(handler.perform) else "thread",
         wants_ctx=wants_ctx,
-        codec=Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True),
+        codec=codec,
         options=options,
         policy=policy,
         schedules=schedules,
@@ -236,14 +247,15 @@ def declare_batch(
     _refuse_generator(function, source)
     hints, parameters = _signature(function, source)
     data, result = _batched(hints, parameters, source)
-    _check_templates(options, _fields_of(data), source)
     parameter = inspect.Parameter("data", inspect.Parameter.POSITIONAL_ONLY)
+    codec = Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True)
+    _check_templates(options, _fields_of(data), source, codec.secrets)
     return Declaration(
         name=name,
         call=function,
         mode="coroutine" if inspect.iscoroutinefunction(function) else "thread",
         wants_ctx=False,
-        codec=Codec(name, {"data": parameter}, {"data": data, "return": result}, whole=True),
+        codec=codec,
         options=options,
         policy=policy,
         schedules=schedules,
@@ -366,7 +378,9 @@ def _is_ctx(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     return hints.get(parameter.name) is Ctx or (parameter.name == "ctx" and parameter.name not in hints)
 
 
-def _check_templates(options: Options, parameters: Mapping[str, Any] | None, source: str) -> None:
+def _check_templates(
+    options: Options, parameters: Mapping[str, Any] | None, source: str, secrets: frozenset[str]
+) -> None:
     unique, limit, rate = options.unique, options.limit, options.rate
     keys = [limit.key if limit else None, unique.queued if unique else None, unique.running if unique else None]
     keys += [rate.key if rate else None, None if options.fair_by in FAIR_FIELDS else options.fair_by]
@@ -376,6 +390,11 @@ def _check_templates(options: Options, parameters: Mapping[str, Any] | None, sou
         if unknown:
             raise HandlerError(
                 f"the key {shown(key)} of {source} names {', '.join(sorted(unknown))}, which it does not take"
+            )
+        if names & secrets:
+            raise HandlerError(
+                f"the key {shown(key)} of {source} names {', '.join(sorted(names & secrets))}, which is a secret: keys"
+                " are kept and shown as they are, so name something that is none"
             )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta  # read at run time where jobs are sent between processes
 from typing import Any, NamedTuple
 
+from windlass.core.sealing import masked
 from windlass.core.status import Status
 
 MAX_ATTEMPTS = 5
@@ -131,14 +132,14 @@ class Job(NamedTuple):
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The arguments as plain JSON values, by parameter name."""
-        arguments: dict[str, Any] = json.loads(self.payload_json)
+        """The arguments as plain JSON values, by parameter name; `***` for a secret."""
+        arguments: dict[str, Any] = masked(self.payload_json)
         return arguments
 
     @property
     def result(self) -> Any:
-        """The result as a plain JSON value; None while there is none."""
-        return None if self.result_json is None else json.loads(self.result_json)
+        """The result as a plain JSON value, `***` for a secret; None while there is none."""
+        return None if self.result_json is None else masked(self.result_json)
 
     @property
     def kept(self) -> dict[str, Any]:

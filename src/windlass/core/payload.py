@@ -20,14 +20,17 @@ from typing import (
     get_origin,
 )
 
-from pydantic import ConfigDict, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, RootModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import Secret as PydanticSecret
 from pydantic_core import CoreConfig, SchemaSerializer
 from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
 
 from windlass.core import values
-from windlass.core.errors import HandlerError, PayloadInvalid
+from windlass.core.errors import HandlerError, PayloadInvalid, SecretUnreadable, SettingsError
 from windlass.core.keys import shown
 from windlass.core.schemas import schema_of
+from windlass.core.sealing import KEYS, MEMBER, Of, Reading, Seals, Writing, opened, place_of
+from windlass.core.secret import META, Secret
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -38,9 +41,10 @@ _SCALARS = (int, str, bool, float, type(None))
 _UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
 WHOLE = "*"
-_SECRETS = (Secret, SecretBytes, SecretStr)
+_SECRETS = (PydanticSecret, Secret, SecretBytes, SecretStr)
 _MASK = "*" * 10
 _CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
+_SECRET: frozenset[str] = frozenset()
 _NOT_SCHEMA = frozenset({"metadata", "default"})
 _MINUTE = timedelta(minutes=1)
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
@@ -57,7 +61,10 @@ class Codec:
     a list for a tuple); a result may be whatever pydantic can write.
     """
 
-    __slots__ = ("_exact", "_form", "_loose", "_name", "_positions", "_required", "_result", "_whole", "defaults")
+    __slots__ = (
+        *("_exact", "_form", "_loose", "_name", "_positions", "_required", "_result", "_sealing", "_whole"),
+        *("defaults", "secrets"),
+    )
 
     def __init__(
         self, name: str, parameters: Mapping[str, Parameter], hints: Mapping[str, Any], *, whole: bool = False
@@ -76,6 +83,9 @@ class Codec:
         self._exact = fields if not whole and all(_is_one_of(h, _SCALARS + _UNTYPED) for h in fields.values()) else None
         self._form = _Form(name, fields, self._required, frozenset(n for n, _ in self._loose))
         self._result = ResultCodec(name, hints.get("return", Any))
+        self._sealing = _Sealing(name, "payload")
+        self.secrets = self._form.secrets(self._whole)
+        """the arguments that are a secret, or hold one; of a payload as a whole its members"""
         self.defaults = {p.name: _plain_default(p.default) for p in parameters.values() if p.default is not p.empty}
         """What an argument is when it is left out: its payload then has no member for it."""
 
@@ -88,6 +98,21 @@ class Codec:
     def by_name(self) -> bool:
         """Whether the payload is an object of arguments by name, and not one value as a whole."""
         return self._whole is None
+
+    @property
+    def seals(self) -> Seals | None:
+        """What seals the secrets among its arguments."""
+        return self._sealing.seals
+
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether some arguments are secrets."""
+        return self._form.holds_secrets
+
+    def seal_with(self, seals: Seals | None, type_: str | None = None) -> None:
+        """Say what seals secrets, and for which type where that is not the handler's name."""
+        self._sealing = _Sealing(type_ or self._name, "payload", seals)
+        self._result.seal_with(seals)
 
     def payload_schema(self) -> dict[str, Any] | None:
         """What payloads look like, as JSON Schema; None where that cannot be told."""
@@ -104,8 +129,11 @@ class Codec:
             return WHOLE
         return self._positions[0] if self._positions else None
 
-    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """The canonical payload for a call with these arguments, validated against the handler's types."""
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, plainly: bool = False) -> str:
+        """The canonical payload for a call with these arguments, validated against the handler's types.
+
+        Secrets are sealed in it; `plainly` leaves them as they are, for what is run here and now and kept nowhere.
+        """
         arguments = self._named(args, kwargs) if args else kwargs
         if self._whole is not None and list(arguments) != [self._whole]:
             raise PayloadInvalid(f"{self._name} takes its data as one argument, found {shown(sorted(arguments))}")
@@ -114,11 +142,38 @@ class Codec:
             self._check(arguments)
             return text
         self._check(arguments)
-        return self._unboxed(self._form.dump(self._form.validate(arguments, self._name), self._name))
+        return self._unboxed(self._form.validate(arguments, self._name), plainly=plainly)
 
     def decode(self, payload_json: str) -> dict[str, Any]:
-        """The typed arguments of a stored payload; one that no longer fits the handler is refused."""
-        return self._form.read(payload_json if self._whole is None else _boxed(self._whole, payload_json), self._name)
+        """The typed arguments of a stored payload; one that no longer fits the handler is refused.
+
+        SecretUnreadable where a secret in it cannot be opened, or one in the result could not be sealed.
+        """
+        self._result.check_seals()
+        reading = self._sealing.reading(payload_json) if self._form.holds_secrets else None
+        return self._read(payload_json, reading)
+
+    def opens(self, payload_json: str) -> bool:
+        """Whether every secret of a payload can be opened here, and one in the result could be sealed."""
+        try:
+            self._result.check_seals()
+            opened(payload_json, self.seals, "payload", self._sealing.type, lambda _: None)
+        except SecretUnreadable:
+            return False
+        return True
+
+    def decode_plain(self, payload_json: str) -> dict[str, Any]:
+        """The typed arguments of plain JSON, in which nothing is sealed."""
+        return self._read(payload_json, None)
+
+    def masked(self, arguments: dict[str, Any]) -> str:
+        """The JSON of typed arguments with `***` for each secret."""
+        written: Any = self._form.dump(arguments, self._name)
+        return values.written(written if self._whole is None else written[self._whole], self._name)
+
+    def _read(self, payload_json: str, reading: Reading | None) -> dict[str, Any]:
+        text = payload_json if self._whole is None else _boxed(self._whole, payload_json)
+        return self._form.read(text, self._name, reading)
 
     def encode_plain(self, payload: Any) -> str:
         """The canonical payload for plain JSON values given by name, as from the command line or HTTP."""
@@ -128,11 +183,11 @@ class Codec:
         if self._whole is None and self._fits_exactly(cast("dict[str, Any]", payload)):
             return text
         # Read as JSON, not as Python values: bytes, for one, are base64 text there.
-        return self._unboxed(self._form.dump(self.decode(text), self._name))
+        return self._unboxed(self.decode_plain(text))
 
-    def encode_result(self, value: Any) -> str:
-        """The canonical JSON of what the handler returned."""
-        return self._result.encode(value)
+    def encode_result(self, value: Any, *, plainly: bool = False) -> str:
+        """The canonical JSON of what the handler returned, with its secrets sealed but for `plainly`."""
+        return self._result.encode(value, plainly=plainly)
 
     def decode_result(self, result_json: str) -> Any:
         """The typed result of a stored one."""
@@ -165,14 +220,20 @@ class Codec:
             if name in arguments:
                 check(arguments[name], self._name, () if self._whole is not None else (name,))
 
-    def _unboxed(self, written: dict[str, Any]) -> str:
-        return values.written(written if self._whole is None else written[self._whole], self._name)
+    def _unboxed(self, members: dict[str, Any], *, plainly: bool = False) -> str:
+        writing = Writing() if self._form.holds_secrets else None
+        written: Any = self._form.dump(members, self._name, writing)
+        if self._whole is not None:
+            written = written[self._whole]
+        if writing is not None:
+            written = self._sealing.put_back(writing, written, self._name, plainly=plainly)
+        return values.written(written, self._name)
 
 
 class ResultCodec:
     """Between what a handler or a step returns and its canonical JSON."""
 
-    __slots__ = ("_exact", "_form", "_hint", "_loose", "_of")
+    __slots__ = ("_exact", "_form", "_hint", "_loose", "_of", "_sealing", "holds_secrets")
 
     def __init__(self, name: str, hint: Any) -> None:
         hint = Any if _is_one_of(hint, (Never, NoReturn)) else hint
@@ -181,29 +242,74 @@ class ResultCodec:
         self._loose = _is_one_of(hint, _UNTYPED)
         self._exact = _SCALARS if hint is Any else tuple(kind for kind in _SCALARS if hint is kind)
         self._form = _Form(name, {_RESULT: hint}, frozenset({_RESULT}))
+        self._sealing = _Sealing(name, "result")
+        self.holds_secrets = self._form.holds_secrets
+        """whether it is a secret, or holds one"""
 
-    def encode(self, value: Any) -> str:
+    def seal_with(self, seals: Seals | None) -> None:
+        """Say what seals secrets."""
+        self._sealing = _Sealing(self._sealing.type, "result", seals)
+
+    def check_seals(self) -> None:
+        """SecretUnreadable where a secret could not be sealed: said before the work is done, not after."""
+        if self.holds_secrets:
+            self._sealing.check()
+
+    def encode(self, value: Any, *, plainly: bool = False) -> str:
         """The canonical JSON of a value, checked against its type."""
-        if type(value) not in self._exact:
+        if self.holds_secrets or plainly:
+            writing = Writing()
+            written = self._plain(value, writing)
+            value = self._sealing.put_back(writing, written, self._of, plainly=plainly)
+        elif type(value) not in self._exact:
             value = self._plain(value)
         elif value is None:
             return "null"
         return values.written(value, self._of)
 
-    def _plain(self, value: Any) -> Any:
+    def _plain(self, value: Any, writing: Writing | None = None) -> Any:
         if self._loose:
             if self._hint in (Any, type(value)) and values.is_clear(value, 0):
                 return value
             values.inspect(value, self._of, (), lenient=True)
-        return self._form.dump(self._form.validate({_RESULT: value}, self._of), self._of)[_RESULT]
+        return self._form.dump(self._form.validate({_RESULT: value}, self._of), self._of, writing)[_RESULT]
 
     def decode(self, text: str) -> Any:
-        """The typed value of its JSON."""
-        return self._form.read(_boxed(_RESULT, text), self._of)[_RESULT]
+        """The typed value of its JSON; SecretUnreadable where a secret in it cannot be opened."""
+        reading = self._sealing.reading(text) if self.holds_secrets else None
+        return self._form.read(_boxed(_RESULT, text), self._of, reading)[_RESULT]
 
     def schema(self) -> dict[str, Any] | None:
         """What it looks like, as JSON Schema; None where that cannot be told."""
         return schema_of(self._form.adapter, "serialization", _RESULT)
+
+
+class _Sealing:
+    """How the secrets of one type's payloads, or of its results, are sealed."""
+
+    __slots__ = ("_of", "seals", "type")
+
+    def __init__(self, type_: str, of: Of, seals: Seals | None = None) -> None:
+        self.type, self.seals = type_, seals
+        self._of: Of = of
+
+    def reading(self, text: str) -> Reading:
+        return Reading(text, self.seals, self._of, self.type)
+
+    def put_back(self, writing: Writing, written: Any, of: str, *, plainly: bool) -> Any:
+        def make(text: str, path: tuple[str | int, ...]) -> Any:
+            if plainly:
+                return values.plain(text)
+            if self.seals is None:
+                raise SettingsError(f"{values.place(of, path)} is a secret, and there is no key to seal it: set {KEYS}")
+            return {MEMBER: self.seals.seal(text, place_of(self._of, self.type, path))}
+
+        return writing.put_back(written, of, make)
+
+    def check(self) -> None:
+        if self.seals is None:
+            raise SecretUnreadable(f"the result of {self.type} is a secret, and there is no key to seal it: set {KEYS}")
+        self.seals.check()
 
 
 class _Form:
@@ -212,7 +318,7 @@ class _Form:
     Members go by their fields' names, never by an alias, because an alias may be for one direction only.
     """
 
-    __slots__ = ("_delicate", "_serializer", "_validator", "adapter")
+    __slots__ = ("_delicate", "_serializer", "_validator", "adapter", "holds_secrets")
 
     def __init__(
         self, name: str, fields: Mapping[str, Any], required: frozenset[str], checked: frozenset[str] = frozenset()
@@ -230,6 +336,18 @@ class _Form:
         self._validator = adapter.validator
         self._serializer = SchemaSerializer(adapter.core_schema, _core_config)
         self._delicate = _is_delicate(adapter.core_schema, checked)
+        self.holds_secrets = _mentions([adapter.core_schema], _SECRET)
+        if self.holds_secrets and _nests(adapter.core_schema, adapter.core_schema):
+            raise HandlerError(f"{name} takes a Secret that holds a Secret: one of them is enough")
+
+    def secrets(self, whole: str | None) -> frozenset[str]:
+        """The names of the members that are a secret or hold one; with `whole` of that one's own members."""
+        if not self.holds_secrets:
+            return frozenset()
+        fields = _fields_in(self.adapter.core_schema, self.adapter.core_schema)
+        if whole is not None:
+            fields = _fields_in(fields[whole], self.adapter.core_schema)
+        return frozenset(name for name, field in fields.items() if _holds_secret(field, self.adapter.core_schema))
 
     def validate(self, members: Mapping[str, Any], of: str) -> dict[str, Any]:
         try:
@@ -238,17 +356,19 @@ class _Form:
         except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
             raise _unfit(of, error) from None
 
-    def read(self, text: str, of: str) -> dict[str, Any]:
+    def read(self, text: str, of: str, reading: Reading | None = None) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self._validator.validate_json(text, by_alias=True, by_name=True)
+            found: dict[str, Any] = self._validator.validate_json(text, context=reading, by_alias=True, by_name=True)
             return found
+        except SecretUnreadable:
+            raise
         except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
             raise _unfit(of, error) from None
 
-    def dump(self, members: dict[str, Any], of: str) -> dict[str, Any]:
+    def dump(self, members: dict[str, Any], of: str, writing: Writing | None = None) -> dict[str, Any]:
         try:
             written: dict[str, Any] = self._serializer.to_python(
-                members, mode="json", by_alias=False, round_trip=True, warnings="error"
+                members, mode="json", by_alias=False, context=writing, round_trip=True, warnings="error"
             )
             if self._delicate:
                 written = _kept(members, written, of, ())
@@ -277,7 +397,8 @@ def _kept(live: object, written: Any, of: str, path: values.Path) -> Any:
     elif isinstance(live, _SECRETS):
         if written and written in (_MASK, str(cast("object", live))):
             raise PayloadInvalid(
-                f"{values.place(of, path)} is a secret and would be masked: pass a reference to it instead"
+                f"{values.place(of, path)} is a secret and would be masked: declare it as a windlass.Secret, which is"
+                " encrypted, or pass a reference to it instead"
             )
     elif isinstance(live, RootModel):
         return _kept(cast("RootModel[object]", live).root, written, of, path)
@@ -313,7 +434,7 @@ def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
         node = waiting.pop()
         if type(node) is dict:
             members = cast("dict[str, Any]", node)
-            if members.get("type") in kinds:
+            if members.get("type") in kinds or (kinds is _SECRET and META in members.get("metadata", ())):
                 return True
             waiting += [part for name, part in members.items() if name not in _NOT_SCHEMA]
         elif isinstance(node, (list, tuple)):
@@ -321,11 +442,57 @@ def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
     return False
 
 
+def _holds_secret(node: Any, root: Mapping[str, Any], seen: tuple[str, ...] = ()) -> bool:
+    """Whether a part of a schema is a secret or leads to one."""
+    if isinstance(node, (list, tuple)):
+        return any(_holds_secret(one, root, seen) for one in cast("list[Any]", node))
+    if type(node) is not dict:
+        return False
+    members = cast("dict[str, Any]", node)
+    if META in members.get("metadata", ()):
+        return True
+    if members.get("type") == "definition-ref":
+        ref: str = members["schema_ref"]
+        return ref not in seen and _holds_secret(_defined(ref, root), root, (*seen, ref))
+    return any(_holds_secret(part, root, seen) for name, part in members.items() if name not in _NOT_SCHEMA)
+
+
+def _nests(node: Any, root: Mapping[str, Any]) -> bool:
+    """Whether there is a secret within a secret."""
+    if isinstance(node, (list, tuple)):
+        return any(_nests(one, root) for one in cast("list[Any]", node))
+    if type(node) is not dict:
+        return False
+    members = cast("dict[str, Any]", node)
+    if META in members.get("metadata", ()):
+        return _holds_secret(members["json_schema_input_schema"], root)
+    return any(_nests(part, root) for name, part in members.items() if name not in _NOT_SCHEMA)
+
+
+def _defined(ref: str, root: Mapping[str, Any]) -> Any:
+    return next((one for one in root.get("definitions", ()) if one.get("ref") == ref), None)
+
+
+def _fields_in(node: Any, root: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the model, dataclass or typed dict that a schema describes, by name; none of anything else."""
+    while type(node) is dict:
+        found = cast("dict[str, Any]", node)
+        fields = found.get("fields")
+        if isinstance(fields, dict):
+            return cast("dict[str, Any]", fields)
+        if isinstance(fields, list):
+            return {one["name"]: one for one in cast("list[dict[str, Any]]", fields)}
+        node = _defined(found["schema_ref"], root) if found["type"] == "definition-ref" else found.get("schema")
+    return {}
+
+
 def _check_of(hint: Any) -> Check | None:
     """How to look through the places under a hint that it says nothing about, if it has any."""
     if _is_one_of(hint, _UNTYPED):
         return values.look
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Secret:
+        return None
     if origin is Annotated:
         return _check_of(arguments[0])
     if origin in (Union, UnionType):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from windlass.core.sealing import SCHEMA_MARK
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -36,6 +38,12 @@ def schema_of(
             for branch in made.get("anyOf", [made]):
                 if branch.get("type") == "string":
                     branch["format"] = "decimal"
+            return made
+
+        def default_schema(self, schema: Any) -> dict[str, Any]:
+            made = super().default_schema(schema)
+            if SCHEMA_MARK in made:
+                made.pop("default", None)  # it would be ***, which is no secret
             return made
 
         def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:

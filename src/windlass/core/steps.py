@@ -74,6 +74,7 @@ class Steps:
     async def step(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], key: str | None) -> Any:
         """What the function returned when it first went well."""
         label, codec = self._begin(step_name(name, key)), codec_of(function)
+        self._refuse_secrets(label, codec)
         if label not in self.kept:
             text = self._text(label, codec, await self._called(function, args))
             await self._keep(label, text)
@@ -83,6 +84,7 @@ class Steps:
     def step_now(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], key: str | None) -> Any:
         """The same on the handler's own thread."""
         label, codec = self._begin(step_name(name, key)), codec_of(function)
+        self._refuse_secrets(label, codec)
         if label not in self.kept:
             value = function(*args)
             if inspect.isawaitable(value):
@@ -212,6 +214,14 @@ class Steps:
         self._used.add(label)
         return label
 
+    def _refuse_secrets(self, label: str, codec: ResultCodec) -> None:
+        if codec.holds_secrets:
+            raise StepInvalid(
+                self._job.id,
+                label,
+                "returns a Secret, which steps do not keep: fetch it in each attempt, or return what names it",
+            )
+
     def _text(self, label: str, codec: ResultCodec, value: Any) -> str:
         try:
             text = codec.encode(value)
@@ -310,7 +320,7 @@ def _result(name: str, child: Job, codecs: Mapping[str, Any]) -> Any:
     if child.status is not Status.SUCCEEDED or child.result_json is None:
         return ChildFailed(child, name)
     codec = codecs.get(child.type)
-    return json.loads(child.result_json) if codec is None else codec.decode_result(child.result_json)
+    return child.result if codec is None else codec.decode_result(child.result_json)
 
 
 def _child(draft: Draft, id_: str, parent: str) -> Draft:

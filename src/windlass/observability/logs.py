@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, assert_never
 
 from windlass.core import events
 from windlass.core.history import Happened
+from windlass.core.redaction import redact
 from windlass.core.status import Status
 from windlass.core.wording import plural
 from windlass.observability.plain import plain, short
@@ -94,7 +95,7 @@ class TextFormatter(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC)
         text = f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {record.levelname.lower():<7} {record.getMessage()}"
         if record.exc_info:
-            text += f" | {self.formatException(record.exc_info)}"
+            text += f" | {redact(self.formatException(record.exc_info))}"
         return plain(text).rstrip()
 
 
@@ -108,7 +109,7 @@ class JsonFormatter(logging.Formatter):
         facts: dict[str, Any] | None = getattr(record, _FACTS, None)
         told.update({"event": "log", "message": record.getMessage()} if facts is None else facts)
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
+            told["traceback"] = redact(self.formatException(record.exc_info))
         return json.dumps(told, default=str)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from windlass.core.errors import SettingsError
+from windlass.core.redaction import redact_url
 
 if TYPE_CHECKING:
     from windlass.stores.contract import Store
@@ -20,7 +21,7 @@ def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL"
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise SettingsError(f"the store URL {redact(url)!r} cannot be read: {error}") from None
+        raise SettingsError(f"the store URL {redact_url(url)!r} cannot be read: {error}") from None
     if parts.scheme == "sqlite":
         return _sqlite(url, namespace, synchronous)
     if parts.scheme in ("mongodb", "mongodb+srv"):
@@ -29,15 +30,7 @@ def store_at(url: str, *, namespace: str = "windlass", synchronous: str = "FULL"
         return _postgres(url, namespace)
     if parts.scheme in ("redis", "rediss"):
         return _redis(url, namespace)
-    raise SettingsError(f"the store URL {redact(url)!r} is of no known kind: expected one like {KNOWN}")
-
-
-def redact(url: str) -> str:
-    """The URL without its user and password, fit for logs and screens."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        return url.rsplit("@", maxsplit=1)[-1]
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    raise SettingsError(f"the store URL {redact_url(url)!r} is of no known kind: expected one like {KNOWN}")
 
 
 def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
@@ -71,7 +64,7 @@ def _mongo(url: str, namespace: str) -> Store:
     except ModuleNotFoundError as error:
         if error.name not in ("pymongo", "bson", "dns"):
             raise
-        raise SettingsError(f"{redact(url)!r} needs pymongo: pip install windlass[mongo]") from None
+        raise SettingsError(f"{redact_url(url)!r} needs pymongo: pip install windlass[mongo]") from None
     scheme, _, rest = url.partition("://")
     place, _, query = rest.partition("?")
     options = parse_qsl(query, keep_blank_values=True)
@@ -79,17 +72,19 @@ def _mongo(url: str, namespace: str) -> Store:
     asked = "&".join(part for part in query.split("&") if part.partition("=")[0] != "timeout")
     hosts, _, database = place.rpartition("@")[2].partition("/")
     if not hosts:
-        raise SettingsError(f"the store URL {redact(url)!r} names no host: expected one like mongodb://localhost/shop")
+        raise SettingsError(
+            f"the store URL {redact_url(url)!r} names no host: expected one like mongodb://localhost/shop"
+        )
     name = unquote(database) or "windlass"
     if not name.isprintable() or set(name) & set('/\\. "$*<>:|?'):
-        raise SettingsError(f"{name!r} in {redact(url)!r} cannot be the name of a MongoDB database")
+        raise SettingsError(f"{name!r} in {redact_url(url)!r} cannot be the name of a MongoDB database")
     return MongoStore(
         Place(
             url=f"{scheme}://{place}{'' if '/' in place.rpartition('@')[2] else '/'}{'?' if asked else ''}{asked}",
             address=f"{scheme}://{hosts}/{name}",
             database=name,
             namespace=namespace,
-            timeout=_seconds(timeout, redact(url)),
+            timeout=_seconds(timeout, redact_url(url)),
         )
     )
 
@@ -104,24 +99,24 @@ def _postgres(url: str, namespace: str) -> Store:
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
-        raise SettingsError(f"{redact(url)!r} needs asyncpg: pip install windlass[postgres]") from None
+        raise SettingsError(f"{redact_url(url)!r} needs asyncpg: pip install windlass[postgres]") from None
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     schema, timeout = options.get("schema"), options.get("timeout", "10")
     if schema is not None and (not 0 < len(schema.encode()) <= 63 or not schema.isprintable()):
-        raise SettingsError(f"schema is {schema!r} in {redact(place)!r}: expected 1 to 63 bytes of printable text")
+        raise SettingsError(f"schema is {schema!r} in {redact_url(place)!r}: expected 1 to 63 bytes of printable text")
     pooler = options.get("pooler", "auto")
     if pooler not in _POOLERS:
-        raise SettingsError(f"pooler is {pooler!r} in {redact(place)!r}: expected {', '.join(_POOLERS)}")
+        raise SettingsError(f"pooler is {pooler!r} in {redact_url(place)!r}: expected {', '.join(_POOLERS)}")
     own = ("schema", "timeout", "pooler")
     rest = "&".join(part for part in query.split("&") if part and part.partition("=")[0] not in own)
     return PostgresStore(
         Place(
             url=f"{place}?{rest}" if rest else place,
-            address=redact(place),
+            address=redact_url(place),
             schema=schema,
             namespace=namespace,
-            timeout=_seconds(timeout, redact(place)),
+            timeout=_seconds(timeout, redact_url(place)),
             pooler=_POOLERS[pooler],
         )
     )
@@ -137,13 +132,13 @@ def _redis(url: str, namespace: str) -> Store:
     except ModuleNotFoundError as error:
         if error.name not in ("redis", "hiredis"):
             raise
-        raise SettingsError(f"{redact(url)!r} needs redis: pip install windlass[redis]") from None
+        raise SettingsError(f"{redact_url(url)!r} needs redis: pip install windlass[redis]") from None
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     unknown = [name for name in options if name not in _REDIS_OPTIONS and not name.startswith("ssl_")]
     if unknown:
         raise SettingsError(
-            f"{redact(place)!r} sets {', '.join(sorted(unknown))}:"
+            f"{redact_url(place)!r} sets {', '.join(sorted(unknown))}:"
             f" a Redis URL takes {', '.join(_REDIS_OPTIONS)} and ssl_*"
         )
     timeout = options.get("timeout", "10")
@@ -151,9 +146,9 @@ def _redis(url: str, namespace: str) -> Store:
     return RedisStore(
         Place(
             url=f"{place}?{rest}" if rest else place,
-            address=redact(place),
+            address=redact_url(place),
             namespace=namespace,
-            timeout=_seconds(timeout, redact(place)),
+            timeout=_seconds(timeout, redact_url(place)),
         )
     )
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from windlass.core.errors import SettingsError
-from windlass.stores.addresses import redact, store_at
+from windlass.core.redaction import redact_url
+from windlass.stores.addresses import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,7 @@ def _postgres(pool: object, namespace: str) -> Store:
 
 def _postgres_address(dsn: str | None, settings: Mapping[str, Any]) -> str:
     if dsn is not None:
-        return redact(dsn.partition("?")[0])
+        return redact_url(dsn.partition("?")[0])
     host, port, database = settings.get("host", "localhost"), settings.get("port", 5432), settings.get("database")
     return f"postgresql://{host}:{port}/{database or settings.get('user', '')}"
 
@@ -123,7 +124,7 @@ def _mongo(client: object, database: str, namespace: str) -> Store:
     settings = {name: value for name, value in given.items() if name.lower() not in _NOT_OF_MONGO and value is not None}
     hosts = settings.get("host", "localhost")
     named = hosts if isinstance(hosts, str) else ",".join(hosts)
-    place = redact(named).partition("?")[0].rpartition("://")[2].partition("/")[0]
+    place = redact_url(named).partition("?")[0].rpartition("://")[2].partition("/")[0]
     return MongoStore(
         Place(
             url="",

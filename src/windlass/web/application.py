@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request
@@ -13,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from windlass.core.errors import WindlassError
+from windlass.core.redaction import redact
 from windlass.web.access.gate import Gate
 from windlass.web.envelope import Envelope
 from windlass.web.live.live import Live
@@ -101,7 +103,8 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     request_id = _request_id(request)
     kind, members, headers = problem_of(error, request_id)
     if kind.status >= 500:
-        LOG.error("request %s: %s %s failed", request_id, request.method, request.url.path, exc_info=error)
+        told = redact("".join(format_exception(error)))  # a driver may quote where it connects to
+        LOG.error("request %s: %s %s failed: %s", request_id, request.method, request.url.path, told)
     return _answer(kind, members, headers)
 
 

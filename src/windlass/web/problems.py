@@ -43,6 +43,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     errors.HandlerError: Kind(500, "internal", "Something went wrong here", told=False),
     errors.PayloadInvalid: Kind(422, "payload-invalid", "The payload does not fit the type of job"),
     errors.PayloadUnfit: Kind(422, "payload-invalid", "The payload does not fit the type of job"),
+    errors.SecretUnreadable: Kind(422, "payload-invalid", "The payload does not fit the type of job"),
     errors.StepInvalid: Kind(500, "internal", "Something went wrong here", told=False),
     errors.JobNotFound: Kind(404, "job-not-found", "There is no such job"),
     errors.DuplicateJob: Kind(409, "duplicate", "There is such a job already", ("existing", "key")),

@@ -174,7 +174,7 @@ class Attempts:
             self._hub.tell(JobStarted(running.job))
         runner = self._runners[running.declaration.mode]
         if running.job.takes is not None:
-            runner = Taking(runner, self._store)
+            runner = Taking(runner, self._store, running.declaration.codec.seals)
         layers = self._registry.around_run(running.declaration)
         if layers:
             runner = Surrounded(runner, in_the_loop(running.declaration, layers))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled, WorkerWarned
+from windlass.core.redaction import redact
 from windlass.stores.contract import SILENT, Lease
 from windlass.worker.ending import done_within, end_all
 from windlass.worker.outage import Outage
@@ -164,7 +165,7 @@ class Leasing:
         try:
             return task.result()
         except Exception as error:  # noqa: BLE001  # whatever it was, without this thread every lease would be lost
-            self._hub.tell(StoreTroubled("extend leases", f"{type(error).__name__}: {error}"))
+            self._hub.tell(StoreTroubled("extend leases", redact(f"{type(error).__name__}: {error}")))
             return False
 
     def _is_done(self, task: asyncio.Task[bool]) -> None:

@@ -56,8 +56,12 @@ class Parked:
         return freed
 
     def _reads(self, job: Job) -> bool:
+        declaration = self._registry.get(job.type)
+        if job.takes is not None:
+            # Results are still to come, so it was parked for want of a key, for which it is enough to be tried again.
+            return declaration.codec.opens(job.payload_json)
         try:
-            self._registry.get(job.type).arguments(job.payload_json)
+            declaration.arguments(job.payload_json)
         except PayloadUnfit:
             return False
         return True

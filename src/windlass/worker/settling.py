@@ -12,6 +12,7 @@ from windlass.core.errors import StoreUnavailable, ValueRefused
 from windlass.core.events import Hub, JobEnded, ResultRefused, WorkerWarned
 from windlass.core.job import Error
 from windlass.core.outcome import Failed
+from windlass.core.redaction import redact
 from windlass.core.transition import decide, honour_cancel
 from windlass.core.wording import plural
 from windlass.stores.contract import Verdict
@@ -147,7 +148,7 @@ class Settling:
         if end.transition.result_json is None:
             self._finish([end], [Verdict.MISSING])
             return True
-        error = Error(type="StoreError", message=f"the store refused the result: {cause}")
+        error = Error(type="StoreError", message=redact(f"the store refused the result: {cause}"))
         instead = decide(end.running.job, Failed(error, again=False), end.running.declaration.policy)
         return await self._write([end._replace(transition=instead)])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windlass.core.errors import StoreError
 from windlass.core.events import Hub, StoreRecovered, StoreTroubled
+from windlass.core.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,7 +35,7 @@ class Steady:
             if self._since is None:
                 self._since = time.monotonic()
                 told = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-                self._hub.tell(StoreTroubled(self._doing, told))
+                self._hub.tell(StoreTroubled(self._doing, redact(told)))
             # Full jitter: many workers that lost the store together must not come back together.
             await asyncio.sleep(random.uniform(0, self._wait))
             self._wait = min(self._wait * 2, _LONGEST)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.draft import Taken
 from windlass.core.errors import PayloadInvalid
 from windlass.core.payload import WHOLE
+from windlass.core.sealing import holds_sealed, moved
 from windlass.core.status import Status
 from windlass.core.values import canonical
 from windlass.stores.contract import Filter
@@ -15,6 +16,7 @@ from windlass.stores.contract import Filter
 if TYPE_CHECKING:
     from windlass.core.context import Ctx
     from windlass.core.job import Job
+    from windlass.core.sealing import Seals
     from windlass.stores.contract import Store
     from windlass.worker.execution import Runner
     from windlass.worker.slots import Running
@@ -27,8 +29,8 @@ _NAMED = 5
 class Taking:
     """Fills in the argument, then lets another runner run the job."""
 
-    def __init__(self, runner: Runner, store: Store) -> None:
-        self._runner, self._store = runner, store
+    def __init__(self, runner: Runner, store: Store, seals: Seals | None = None) -> None:
+        self._runner, self._store, self._seals = runner, store, seals
 
     async def run(self, running: Running, ctx: Ctx) -> str:
         """Run with the results; PayloadInvalid when one of them is no longer there."""
@@ -40,7 +42,7 @@ class Taking:
         taken = Taken.of(job.takes or WHOLE)
         results = await self._results(job, taken)
         value: Any = results[0] if taken.n is None else results
-        payload = value if taken.name == WHOLE else {**job.payload, taken.name: value}
+        payload = value if taken.name == WHOLE else {**json.loads(job.payload_json), taken.name: value}
         return job._replace(payload_json=canonical(payload, job.type, _LARGEST))
 
     async def _results(self, job: Job, taken: Taken) -> list[Any]:
@@ -50,7 +52,16 @@ class Taking:
         expected = 1 if taken.n is None else taken.n or max(1, len(ended))
         if len(ended) != expected:
             raise _short(job, expected, before)
-        return [None if one.result_json is None else json.loads(one.result_json) for one in ended]
+        return [self._result(one, job, index, taken) for index, one in enumerate(ended)]
+
+    def _result(self, one: Job, job: Job, index: int, taken: Taken) -> Any:
+        if one.result_json is None:
+            return None
+        result: Any = json.loads(one.result_json)
+        if not holds_sealed(one.result_json):
+            return result
+        under = (*(() if taken.name == WHOLE else (taken.name,)), *(() if taken.n is None else (index,)))
+        return moved(result, self._seals, ("result", one.type), ("payload", job.type), under)
 
     async def _before(self, job: Job) -> list[Job]:
         """The jobs that it awaited, oldest first."""

@@ -78,9 +78,8 @@ class Together:
         deadlines: Deadlines,
         progress: Reporting,
     ) -> None:
-        self._hub, self._registry, self._threads = hub, registry, threads
+        self._store, self._hub, self._registry, self._threads = store, hub, registry, threads
         self._deadlines, self._progress = deadlines, progress
-        self._taking = Taking(threads, store)
 
     async def run(self, members: Sequence[Running]) -> dict[Running, Outcome]:
         """Do them all in one call; whatever it does, an outcome comes of each."""
@@ -100,7 +99,9 @@ class Together:
         return outcomes | {member: _outcome(group, member, one, raised) for member, one in batch.items()}
 
     async def _batched(self, member: Running) -> Batched[Any, Any]:
-        job = member.job if member.job.takes is None else await self._taking.filled(member.job)
+        job = member.job
+        if job.takes is not None:
+            job = await Taking(self._threads, self._store, member.declaration.codec.seals).filled(job)
         data = member.declaration.arguments(job.payload_json)["data"]
         ctx = Ctx(job, lambda progress: self._progress.report(member, progress), member.is_cancelled)
         return Batched(ctx, data)
@@ -143,12 +144,12 @@ def _in_layers(
 
 def _outcome(group: Group, member: Running, one: Batched[Any, Any], raised: BaseException | None) -> Outcome:
     if one.error is not None:
-        return classify(member, one.error)
+        return classify(member, one.error, context_of(one).job)
     if raised is not None and not one.is_done:
         if isinstance(raised, asyncio.CancelledError) and member.reason == "timeout":
             timeout, n = span(group.hastiest.job.timeout), plural(len(group.members), "job")
             return Failed(Error(type="JobTimeout", message=f"its batch of {n} ran longer than {timeout}"))
-        return classify(member, raised)
+        return classify(member, raised, context_of(one).job)
     try:
         return Succeeded(member.declaration.codec.encode_result(one.result))
     except Exception as error:  # noqa: BLE001  # a result that does not fit, or whose own code fails

@@ -22,7 +22,7 @@ from windlass.core import outcome as outcomes
 from windlass.core.context import Ctx, enter
 from windlass.core.errors import HandlerError, PayloadInvalid, PayloadUnfit
 from windlass.core.job import Job
-from windlass.worker.execution import described, outcome_of, unreadable
+from windlass.worker.execution import described, hiding, outcome_of, unreadable
 from windlass.worker.runners.asking import Asking
 
 if TYPE_CHECKING:
@@ -189,9 +189,9 @@ def _run(
     except PayloadUnfit as error:
         return _told(unreadable(job, error))
     except PayloadInvalid as error:
-        return _told(outcomes.Failed(described(error), again=False))
+        return _told(outcomes.Failed(described(error, hiding(declaration, ctx.job)), again=False))
     except BaseException as error:  # noqa: BLE001  # the handler is the user's code and may raise anything
-        return _told(outcome_of(declaration, error))
+        return _told(outcome_of(declaration, error, hiding(declaration, ctx.job)))
 
 
 def _called(declaration: Declaration, ctx: Ctx) -> Any:
