@@ -867,7 +867,7 @@ class Revealed(BaseModel):
 )
 def test_a_secret_is_refused_rather_than_stored_masked(hint: Any, value: Any, place: str) -> None:
     message = refusal(hint, value)
-    assert message.startswith(f"mail.send: {place} is a secret and would be masked: pass a reference")
+    assert message.startswith(f"mail.send: {place} is a secret and would be masked: declare it as a windlass.Secret")
     assert "hush" not in message
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from base64 import b64decode
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "MAX_RETRY_ATTEMPTS": ("max_attempts", "9", 9),
     "WINDLASS_RETRY_DELAY_MS": ("retry_delay", "1000", SECOND),
     "RETRY_DELAY": ("retry_delay", "1000", SECOND),
+    "WINDLASS_SECRET_KEYS": ("secret_keys", f"{'A' * 43}, {'B' * 42}A=", (bytes(32), b64decode("B" * 42 + "A="))),
     "WINDLASS_SYNCHRONOUS": ("synchronous", "normal", "NORMAL"),
 }
 
@@ -160,3 +162,27 @@ def test_what_is_given_in_code_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_namespace_is_a_plain_name(wrong: str) -> None:
     with pytest.raises(SettingsError):
         check_namespace(wrong)
+
+
+def test_keys_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"# since May\n{'A' * 43}  # the newest\n\n{'B' * 42}A\n")
+    keys = load({"WINDLASS_SECRET_KEYS_FILE": str(tmp_path / "keys")}).secret_keys
+    assert keys == (bytes(32), b64decode("B" * 42 + "A="))
+    with pytest.raises(SettingsError, match="choose one"):
+        load({"WINDLASS_SECRET_KEYS_FILE": str(tmp_path / "keys"), "WINDLASS_SECRET_KEYS": "A" * 43})
+    with pytest.raises(SettingsError, match=r"gone cannot be read"):
+        load({"WINDLASS_SECRET_KEYS_FILE": str(tmp_path / "gone")})
+
+
+@pytest.mark.parametrize("text", ["", "canary", "A" * 42, "A" * 43 + "," + "A" * 43, "A" * 43 + " canary"])
+def test_keys_that_are_none_are_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"WINDLASS_SECRET_KEYS is \d+ characters") as refused:
+        load({"WINDLASS_SECRET_KEYS": text})
+    assert "canary" not in str(refused.value)
+    with pytest.raises(SettingsError) as refused:
+        Windlass("sqlite:///x.db", secret_keys=[text])
+    assert "canary" not in str(refused.value)
+
+
+def test_keys_are_not_in_the_settings_as_text() -> None:
+    assert "secret_keys" not in repr(load({"WINDLASS_SECRET_KEYS": "A" * 43}))

@@ -27,6 +27,7 @@ from windlass import (
     Progress,
     Rate,
     Retry,
+    Secret,
     Unique,
     Windlass,
     cron,
@@ -151,6 +152,17 @@ async def together(jobs: list[Batched[Shift, int]]) -> None:
 @app.job(batch=100)
 def together_in_thread(jobs: list[Batched[str, None]]) -> None:
     print([job.id for job in jobs])
+
+
+@app.job
+async def charge(token: Secret[str], *, headers: Secret[dict[str, str]] | None = None) -> Secret[int]:
+    assert_type(token.reveal(), str)
+    return Secret(len(token.reveal()))
+
+
+async def secrets() -> None:
+    handle = await charge.enqueue(Secret("token"), headers=Secret({"a": "b"}))
+    assert_type((await handle.result()).reveal(), int)
 
 
 async def calls() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from windlass import Batched, Ctx, Handle, Handler, Limit, Windlass, cron
+from windlass import Batched, Ctx, Handle, Handler, Limit, Secret, Windlass, cron
 
 app = Windlass("sqlite://")
 
@@ -17,6 +17,11 @@ async def plain(order_id: int, *, copy_to: str | None = None) -> str:
 @app.job(queue="mail")
 def with_ctx(ctx: Ctx, order_id: int, note: str = "") -> bytes:
     return f"{ctx.id} {order_id} {note}".encode()
+
+
+@app.job
+async def charge(token: Secret[str]) -> None:
+    print(token.reveal())
 
 
 @app.job
@@ -85,6 +90,8 @@ async def calls(ctx: Ctx) -> None:
     await app.dead_letters.discard_all(users="u")  # wrong
     await app.dead_letters.discard_all(status="failed")  # wrong
     await app.dead_letters.replay_all(user=None)  # wrong
+    await charge.enqueue("token")  # wrong
+    await charge.enqueue(Secret(5))  # wrong
     result: int = await (await plain.enqueue(42)).result()  # wrong
     handle: Handle[int] = await plain.enqueue(42)  # wrong
     await app.enqueue(Remind, "text")  # wrong

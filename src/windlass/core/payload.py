@@ -28,6 +28,7 @@ from typing_extensions import TypedDict  # pydantic refuses the one of typing be
 from windlass.core import values
 from windlass.core.errors import HandlerError, PayloadInvalid, SecretUnreadable, SettingsError
 from windlass.core.keys import shown
+from windlass.core.redaction import MASK
 from windlass.core.schemas import schema_of
 from windlass.core.sealing import KEYS, MEMBER, Of, Reading, Seals, Writing, opened, place_of
 from windlass.core.secret import META, Secret
@@ -42,7 +43,7 @@ _UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
 WHOLE = "*"
 _SECRETS = (PydanticSecret, Secret, SecretBytes, SecretStr)
-_MASK = "*" * 10
+_STARS = "*" * 10
 _CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
 _SECRET: frozenset[str] = frozenset()
 _NOT_SCHEMA = frozenset({"metadata", "default"})
@@ -168,8 +169,10 @@ class Codec:
 
     def masked(self, arguments: dict[str, Any]) -> str:
         """The JSON of typed arguments with `***` for each secret."""
-        written: Any = self._form.dump(arguments, self._name)
-        return values.written(written if self._whole is None else written[self._whole], self._name)
+        writing = Writing()
+        written: Any = self._form.dump(arguments, self._name, writing)
+        written = written if self._whole is None else written[self._whole]
+        return values.written(writing.put_back(written, self._name, lambda *_: MASK), self._name)
 
     def _read(self, payload_json: str, reading: Reading | None) -> dict[str, Any]:
         text = payload_json if self._whole is None else _boxed(self._whole, payload_json)
@@ -395,7 +398,7 @@ def _kept(live: object, written: Any, of: str, path: values.Path) -> Any:
         if kind is list:
             return sorted(written, key=values.encode)
     elif isinstance(live, _SECRETS):
-        if written and written in (_MASK, str(cast("object", live))):
+        if written and written in (_STARS, str(cast("object", live))):
             raise PayloadInvalid(
                 f"{values.place(of, path)} is a secret and would be masked: declare it as a windlass.Secret, which is"
                 " encrypted, or pass a reference to it instead"

@@ -28,7 +28,7 @@ _USER_INFO = re.compile(
 _HEADER = re.compile(r"\b(authorization['\"]?\s*[:=]\s*['\"]?)(?:[a-z][\w-]*\s+)?[^\s'\",;}\])]+", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer|basic)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _NAMED = re.compile(
-    rf"(?<![\w-])({_WORD}['\"]?\s*(?:=>|[:=])\s*)"
+    rf"(?<![\w-])(?<!unexpected )({_WORD}['\"]?\s*(?:=>|[:=])\s*)"
     r"(?:b?\"(?:[^\"\\]|\\.){0,4000}\"|b?'(?:[^'\\]|\\.){0,4000}'|(?![\[{(])[^\s'\",;&}\])]+)",
     re.IGNORECASE,
 )

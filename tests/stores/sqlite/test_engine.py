@@ -20,7 +20,8 @@ from tests.support.apps import nothing_left
 from tests.support.drafts import draft, want
 from tests.support.until import until
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
-from windlass.stores.addresses import redact, store_at
+from windlass.core.redaction import redact_url
+from windlass.stores.addresses import store_at
 from windlass.stores.contract import Created, Filter
 from windlass.stores.sqlite.engine import Clock, Engine, Place, file_system, refuse_network
 from windlass.stores.sqlite.schema import check_sqlite
@@ -362,5 +363,5 @@ def test_addresses_are_read_as_they_are_written() -> None:
     assert store_at("sqlite:///jobs.db").address == "sqlite:///jobs.db"
     assert store_at("sqlite:////var/a%20b.db?timeout=3").address == "sqlite:////var/a b.db"
     assert store_at("sqlite://").address == "sqlite:///:memory:"
-    assert redact("postgresql://u:p@ss@host/db") == "postgresql://host/db"
-    assert redact("u:p@host") == "host"
+    assert redact_url("postgresql://u:p@ss@host/db") == "postgresql://host/db"
+    assert redact_url("u:p@host") == "host"
