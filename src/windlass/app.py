@@ -255,7 +255,7 @@ class Windlass:
 
     def _apart(self) -> Client:
         """A client with a store of its own, for who opens and closes it by themselves."""
-        return Client(self.store.sibling(), self.registry, self.hub, self.defaults, self._blocking)
+        return Client(self.store.sibling(), self.registry, self.hub, self.defaults, self._blocking, self.vault)
 
     @cached_property
     def requests(self) -> RequestsRoom:

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import closing
 from typing import Any
 
@@ -20,6 +21,7 @@ from windlass import (
     Handler,
     HandlerError,
     JobFailed,
+    Outgoing,
     PayloadInvalid,
     Secret,
     SecretUnreadable,
@@ -318,7 +320,7 @@ async def test_layers_see_no_secret(place: Place) -> None:
     payloads: list[Any] = []
 
     @app.around_enqueue
-    async def look(job: Any) -> Any:
+    async def look(job: Outgoing) -> AsyncIterator[None]:
         payloads.append(job.payload)
         yield
 

@@ -5,6 +5,7 @@ import json
 import pickle
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
@@ -173,6 +174,7 @@ def test_a_class_handlers_data_is_sealed(seals: Notes) -> None:
     assert CANARY not in text
     assert codec.decode(text)["data"].password.reveal() == CANARY
     assert codec.secrets == {"password", "more"}
+    assert whole(Hook, seals).secrets == {"headers"}
     assert whole(Secret[str], seals).secrets == frozenset()
     assert whole(str).secrets == frozenset()
 
@@ -200,7 +202,7 @@ def test_without_a_key_nothing_is_encoded(sent: Declaration) -> None:
     ],
 )
 def test_a_refusal_does_not_quote_the_secret(sent: Declaration, arguments: dict[str, Any]) -> None:
-    for call in (lambda: sent.codec.encode((), arguments), lambda: sent.codec.encode_plain(arguments)):
+    for call in (partial(sent.codec.encode, (), arguments), partial(sent.codec.encode_plain, arguments)):
         with pytest.raises(PayloadInvalid) as refused:
             call()
         told = str(refused.value)
@@ -317,6 +319,8 @@ def test_what_is_shown_of_a_job_is_masked(sent: Declaration) -> None:
     assert a_job(payload_json="{}", result_json=None).result is None
     assert sealing.masked_text(text) == '{"anything":{"$secret":"mine"},"codes":["***"],"token":"***"}'
     assert sealing.masked_text("[1]") == "[1]"
+    assert sealing.holds_sealed(text)
+    assert not sealing.holds_sealed("[1]")
     assert sealing.sealed_in(text) == ["wl1.1", "wl1.0"]
     assert sealing.sealed_in("[1]") == []
 

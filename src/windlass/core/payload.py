@@ -172,7 +172,7 @@ class Codec:
         writing = Writing()
         written: Any = self._form.dump(arguments, self._name, writing)
         written = written if self._whole is None else written[self._whole]
-        return values.written(writing.put_back(written, self._name, lambda *_: MASK), self._name)
+        return values.written(writing.put_back(written, self._name, _masked), self._name)
 
     def _read(self, payload_json: str, reading: Reading | None) -> dict[str, Any]:
         text = payload_json if self._whole is None else _boxed(self._whole, payload_json)
@@ -483,7 +483,7 @@ def _fields_in(node: Any, root: Mapping[str, Any]) -> dict[str, Any]:
         fields = found.get("fields")
         if isinstance(fields, dict):
             return cast("dict[str, Any]", fields)
-        if isinstance(fields, list):
+        if found["type"] == "dataclass-args":
             return {one["name"]: one for one in cast("list[dict[str, Any]]", fields)}
         node = _defined(found["schema_ref"], root) if found["type"] == "definition-ref" else found.get("schema")
     return {}
@@ -525,6 +525,10 @@ def _each(inner: Check) -> Check:
 def _is_one_of(hint: Any, kinds: tuple[object, ...]) -> bool:
     # By identity: a hint may be anything, and compare as it likes.
     return any(hint is kind for kind in kinds)
+
+
+def _masked(_: str, __: tuple[str | int, ...]) -> str:
+    return MASK
 
 
 def _plain_default(value: object) -> object:
