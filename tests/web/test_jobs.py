@@ -126,6 +126,8 @@ async def test_pollers_are_told_that_nothing_has_changed(ask: Ask) -> None:
         first = await client.get(f"/queue/{job['id']}")
         tag = {"If-None-Match": first.headers["etag"]}
         same = await client.get(f"/queue/{job['id']}", headers=tag)
+        for also in (f'"other", W/{first.headers["etag"]}', "*"):
+            assert (await client.get(f"/queue/{job['id']}", headers={"If-None-Match": also})).status_code == 304
         await client.post(f"/queue/{job['id']}/cancel")
         other = await client.get(f"/queue/{job['id']}", headers=tag)
     assert (same.status_code, same.content) == (304, b"")

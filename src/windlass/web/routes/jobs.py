@@ -84,7 +84,7 @@ async def get(job_id: str, request: Request, response: Response, app: App, calle
     job = await _job(caller, app, job_id)
     tag = etag(job)
     response.headers["ETag"] = tag
-    if tag in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+    if _is_known(tag, request.headers.getlist("if-none-match")):
         response.status_code = 304
         return None
     return job_shape(job, inside=caller.sees_all)
@@ -184,6 +184,12 @@ def etag(job: Job) -> str:
     progress = None if job.progress is None else job.progress.text()
     shown = (job.id, job.status, job.updated_at, job.lease_token, job.attempts, progress, job.cancel_requested_at)
     return f'"{hashlib.sha256(repr(shown).encode()).hexdigest()[:32]}"'
+
+
+def _is_known(tag: str, given: list[str]) -> bool:
+    """Whether a client has it: one of those it names, on their way perhaps made weak, or any at all."""
+    known = [one.strip().removeprefix("W/") for line in given for one in line.split(",")]
+    return tag in known or known == ["*"]
 
 
 def _id(job_id: str) -> str:
