@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import signal
+import sys
 from collections.abc import AsyncGenerator
 
+import httpx
 import pytest
 
 from tests.contract.places import Place
@@ -59,3 +64,20 @@ async def test_the_main_path(app: Windlass, ask: Ask) -> None:
         assert [one["happened"] for one in history] == ["enqueued", "cancelled", "retried", "claimed", "succeeded"]
         assert (await client.delete(path)).status_code == 204
         assert (await client.get(path)).status_code == 404
+
+
+async def test_a_process_that_is_killed_between_insert_and_answer_leaves_one_job(app: Windlass, place: Place) -> None:
+    key = await app.keys.create("a test", owner="ann", scopes=["enqueue"])
+    mail = {"type": "mail.send", "payload": {"to": "ada"}}
+    url, namespace = address(place)
+    given = [url, namespace or app.namespace, key.secret, json.dumps(mail)]
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.web.dying", *given)
+    assert await process.wait() == -signal.SIGKILL
+    [left] = (await app.jobs.find()).jobs
+    headers = {"Authorization": f"Bearer {key.secret}", "Idempotency-Key": "k"}
+    transport = httpx.ASGITransport(app.asgi())
+    async with httpx.AsyncClient(transport=transport, base_url="http://w/api/v1", headers=headers) as client:
+        again, alike = [await client.post("/queue/enqueue", json=mail) for _ in range(2)]
+    assert (again.status_code, again.json()["id"]) == (201, left.id)
+    assert alike.content == again.content
+    assert (await app.jobs.count()).n == 1
