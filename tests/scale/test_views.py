@@ -24,6 +24,7 @@ CALLS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "figures": lambda store: store.views.figures(HOUR),
     "a page of a status": lambda store: store.views.find(Filter(status=Status.SUCCEEDED), 20),
     "a page of several statuses": lambda store: store.views.find(Filter(status=FINISHED), 20),
+    "a page that is tested": lambda store: store.views.find(Filter(type=HELD, status=Status.SUCCEEDED), 20),
     "the oldest of a queue": lambda store: store.views.find(Filter(queue="q"), 20, oldest_first=True),
     "queues": lambda store: store.queues.list(),
 }

@@ -59,13 +59,17 @@ class Keeping:
 
     async def keep(self, running: Running, name: str, text: str) -> None:
         """Return when the value is durable; LeaseLost when the job is no longer this worker's."""
+        await self.put(running, name, text)
+
+    def put(self, running: Running, name: str, text: str) -> asyncio.Future[None]:
+        """The same as something to be awaited, in the worker's loop."""
         if self._over:
             raise lost(running)
         keep = Keep(Lease(running.job.id, running.job.lease_token), name, text)
         wish = Wish(running, keep, self._loop.create_future())
         self._waiting.append(wish)
         self._some.set()
-        await wish.done
+        return wish.done
 
     async def run(self) -> None:
         """Write until cancelled."""

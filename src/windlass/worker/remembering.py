@@ -55,7 +55,11 @@ class Memory(Completion):
 
     async def keep(self, name: str, text: str) -> None:
         """Return when the value is durable."""
-        await self._here(self._shared.keeping.keep(self._running, name, text))
+        shared = self._shared
+        if asyncio.get_running_loop() is shared.loop:
+            await shared.keeping.put(self._running, name, text)
+        else:
+            await self._here(shared.keeping.keep(self._running, name, text))
 
     async def keep_in(self, tx: object, name: str, text: str) -> None:
         """Inside the handler's own transaction."""
