@@ -100,7 +100,7 @@ async def test_nobody_makes_such_a_job_by_hand(app: Windlass, ask: Ask) -> None:
         ({"action": "cancel", "filter": {}}, "no filter"),
         ({"action": "explode", "everything": True}, "action"),
         ({"action": "cancel", "filter": {"sttus": "failed"}}, "sttus"),
-        ({"action": "cancel", "filter": {"status": "lost"}}, "lost"),
+        ({"action": "cancel", "filter": {"status": "lost"}}, "status"),
         ({"action": "cancel", "filter": {"type": {"$ne": ""}}}, "type"),
         ({"action": "cancel", "filter": {"limit": 5}}, "limit"),
         ({"action": "replay", "filter": {"status": "succeeded"}}, "failed"),

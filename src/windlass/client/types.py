@@ -61,13 +61,6 @@ class TypesRoom:
         published = await self._client.published(type_)
         return (self._client.defaults if published is None else published.declared.enqueued_with).queue
 
-    async def newest(self) -> Sequence[Declared]:
-        """Each type as its jobs are made by name: as declared here, else as its newest worker says; by type."""
-        found = {one.name: one.described() for one in self._client.registry}
-        for published in await self.list():
-            found.setdefault(published.declared.type, published.declared)
-        return [found[type_] for type_ in sorted(found)]
-
     async def overview(self, type_: str | None = None) -> Sequence[TypeState]:
         """Every type, or one, with the workers that handle it and the jobs that wait; each is a count of its own."""
         found = await (self.list() if type_ is None else self.get(type_))

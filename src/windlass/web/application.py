@@ -19,6 +19,7 @@ from windlass.web.access.gate import Gate
 from windlass.web.envelope import Envelope
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
+from windlass.web.methods import Methods
 from windlass.web.openapi import document_of, operation_id
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
 from windlass.web.routes import (
@@ -80,6 +81,7 @@ def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = No
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
     web.state.live = Live(app, web.state.authenticate, pace or Pace(), web.state.closing)
     web.state.documents = document.Documents()
+    web.state.methods = Methods(web)
     web.include_router(health.router)
     web.include_router(document.router)
     for room in ROOMS:
@@ -121,7 +123,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 def _mistake(found: dict[str, Any]) -> dict[str, str]:
     """Where and what, without what was sent: that may be a secret."""
     place = ".".join(str(part) for part in found["loc"])
-    return {"at": place[:200], "message": str(found["msg"])[:300]}
+    return {"at": place[:200], "message": str(found["msg"]).removeprefix("Value error, ")[:300]}
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -129,7 +131,10 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     other = Kind(refusal.status_code, "refused", "The request was refused")
     kind = {404: NOT_FOUND, 405: _METHOD}.get(refusal.status_code, other)
     members = body(kind, kind.title, _request_id(request), {})
-    return _answer(kind, members, dict(refusal.headers or {}))
+    headers = dict(refusal.headers or {})
+    if kind is _METHOD:
+        headers["Allow"] = ", ".join(request.app.state.methods.of(request)) or headers.get("Allow", "")
+    return _answer(kind, members, headers)
 
 
 def _answer(kind: Kind, members: dict[str, Any], headers: dict[str, str]) -> JSONResponse:

@@ -6,6 +6,7 @@ Plain ASGI: what comes in is counted before anything reads it, and what goes out
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ LARGEST_BODY = 1024 * 1024
 """bytes"""
 SLOWEST = 10.0
 """seconds that the next part of a body may take to come"""
-_SLOW = Kind(408, "too-slow", "The request came too slowly")
+_LINGERING = 1.0
+"""seconds for which the rest of a refused body is taken in"""
+SLOW = Kind(408, "too-slow", "The request came too slowly")
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -94,7 +97,7 @@ class _Passage:
             async with asyncio.timeout(self._slowest):
                 message = await self._receive()
         except TimeoutError:
-            await self._refuse(_SLOW, f"nothing of the body came for {self._slowest:g} seconds")
+            await self._refuse(SLOW, f"nothing of the body came for {self._slowest:g} seconds")
             raise _Ended from None
         if message["type"] == "http.request":
             self._came += len(message.get("body", b""))
@@ -112,9 +115,19 @@ class _Passage:
             message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", self._id.encode())]}
         await self._send(message)
 
+    async def _drain(self) -> None:
+        """Take in the rest of a body that is refused, a bounded part: closing before it would undo the answer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(_LINGERING, self._slowest)):
+                while not self._read and self._came <= 2 * self._largest:
+                    message = await self._receive()
+                    self._came += len(message.get("body", b""))
+                    self._read = not message.get("more_body", False)
+
     async def _refuse(self, kind: Kind, detail: str) -> None:
         if self._answered:
             return
+        await self._drain()
         text = json.dumps(body(kind, detail, self._id, {})).encode()
         headers: list[tuple[bytes, Any]] = [
             (b"content-type", MEDIA_TYPE.encode()),

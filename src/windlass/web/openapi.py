@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi.openapi.utils import get_openapi
 
 from windlass.core import errors
+from windlass.web.envelope import SLOW
 from windlass.web.problems import (
     FORBIDDEN,
     INVALID,
@@ -49,13 +50,12 @@ TAGS = {
     "health": "Alive, ready: for whoever watches over the process. Open.",
     "document": "This document.",
 }
-_SLOW = Kind(408, "too-slow", "The request came too slowly")
 _REFUSALS: Mapping[int, Kind] = {
     400: UNREADABLE,
     401: UNAUTHENTICATED,
     403: FORBIDDEN,
     404: KINDS[errors.JobNotFound],
-    408: _SLOW,
+    408: SLOW,
     409: KINDS[errors.DuplicateJob],
     413: TOO_LARGE,
     415: WRONG_TYPE,
@@ -78,6 +78,7 @@ _SAID = {
 }
 _FACTS: Mapping[int, Mapping[str, object]] = {409: {"existing": "01a1eef7-f35e-7000-8009-6eb526efee66", "key": "k"}}
 _IRREGULAR = {
+    "bulk": "order_jobs",
     "find": "list_jobs",
     "forget": "forget_workers",
     "health": "get_health",
@@ -137,7 +138,9 @@ def document_of(web: FastAPI) -> dict[str, Any]:
     for methods in document["paths"].values():
         for method, operation in methods.items():
             _complete(method, operation)
-    document = cast("dict[str, Any]", _renamed(document))
+    # As clients want them: Job, Page.
+    short = {name: name.removesuffix("Shape") for name in schemas if name.removesuffix("Shape") not in schemas}
+    document = cast("dict[str, Any]", _renamed(document, short))
     schemas = document["components"]["schemas"]
     schemas["Problem"] = PROBLEM
     for name, example in EXAMPLES.items():
@@ -171,7 +174,7 @@ def _statuses(method: str, operation: Mapping[str, Any]) -> Iterator[int]:
     if any(one["in"] == "path" for one in operation.get("parameters", [])):
         yield 404
     if method in _CHANGES:
-        yield 409
+        yield from (400, 409)
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
@@ -183,29 +186,28 @@ def _given(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in schema.items() if name != "title"}
 
 
-def _renamed(value: Any) -> Any:
-    """Without titles, which only repeat names, and with the names of shapes as clients want them: Job, Page."""
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """With other names of components, and without titles, which only repeat names."""
     if isinstance(value, list):
-        return [_renamed(one) for one in cast("Sequence[Any]", value)]
+        return [_renamed(one, names) for one in cast("Sequence[Any]", value)]
+    if isinstance(value, str) and value.startswith(SCHEMAS):
+        name = value.removeprefix(SCHEMAS)
+        return SCHEMAS + names.get(name, name)
     if not isinstance(value, dict):
-        return _short(value) if isinstance(value, str) and value.startswith(SCHEMAS) else value
+        return value
     made: dict[str, Any] = {}
     for name, part in cast("dict[str, Any]", value).items():
         if name == "schemas":
-            made[name] = {_short(one): _untitled(schema) for one, schema in part.items()}
+            made[name] = {names.get(one, one): _untitled(schema, names) for one, schema in part.items()}
         elif name == "properties":
-            made[name] = {one: _untitled(schema) for one, schema in part.items()}
+            made[name] = {one: _untitled(schema, names) for one, schema in part.items()}
         else:
-            made[name] = _renamed(part)
+            made[name] = _renamed(part, names)
     return made
 
 
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in _renamed(schema).items() if name != "title"}
-
-
-def _short(name: str) -> str:
-    return name.removesuffix("Shape")
+def _untitled(schema: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {name: part for name, part in _renamed(schema, names).items() if name != "title"}
 
 
 def _name(status: int) -> str:

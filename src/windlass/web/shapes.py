@@ -1,4 +1,4 @@
-"""Shapes: what goes over the wire. camelCase out, camelCase or snake_case in; instants as RFC 3339 with ms."""
+"""Shapes: what goes out over the wire, in camelCase; instants as RFC 3339 with ms."""
 
 from __future__ import annotations
 
@@ -32,12 +32,6 @@ class Shape(BaseModel):
     """The root of what goes out."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, ser_json_inf_nan="null")
-
-
-class Asked(BaseModel):
-    """The root of what comes in: an unknown member is a mistake, and is told so."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
 
 class ProgressShape(Shape):

@@ -9,9 +9,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from windlass.core.draft import check_id
 from windlass.core.errors import JobNotFound, SettingsError
+from windlass.web.given import Asked
 from windlass.web.live.hub import OneJob, Target
 from windlass.web.live.viewing import LiveWanted
-from windlass.web.shapes import Asked
 
 LARGEST = 64 * 1024
 """characters of a message"""

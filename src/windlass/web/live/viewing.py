@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, cast
 
 from pydantic import Field
@@ -10,29 +9,30 @@ from pydantic import Field
 from windlass.client.searching import Search
 from windlass.core.draft import check_id
 from windlass.core.errors import SettingsError
+from windlass.core.status import Status
+from windlass.web.given import Fingerprint, Key, Moment, Name, Sought
 from windlass.web.live.one_view import View
-from windlass.web.shapes import Asked
 
 MOST_ROWS = 100
 
 
-class LiveWanted(Asked):
+class LiveWanted(Sought):
     """Which jobs a view shows."""
 
-    status: list[str] | None = None
-    type: str | None = None
-    queue: str | None = None
-    user_id: str | None = None
-    entity_name: str | None = None
-    entity_id: str | None = None
-    correlation_id: str | None = None
-    parent_id: str | None = None
-    schedule: str | None = None
-    unique_key: str | None = None
-    tag: list[str] | None = None
-    fingerprint: str | None = None
-    created_since: datetime | None = None
-    created_before: datetime | None = None
+    status: list[Status] | None = None
+    type: Name | None = None
+    queue: Key | None = None
+    user_id: Key | None = None
+    entity_name: Key | None = None
+    entity_id: Key | None = None
+    correlation_id: Key | None = None
+    parent_id: Key | None = None
+    schedule: Key | None = None
+    unique_key: Key | None = None
+    tag: list[Name] | None = None
+    fingerprint: Fingerprint | None = None
+    created_since: Moment | None = None
+    created_before: Moment | None = None
     id: Annotated[list[str] | None, Field(max_length=MOST_ROWS)] = None
     """these jobs instead of a filter; one that is not there, or not yours, is left out"""
     limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 50

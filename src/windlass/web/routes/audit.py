@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
 from windlass.web.asking import Admin, App
-from windlass.web.shapes import Asked, Instant, Shape
+from windlass.web.given import Key, Moment, Sought
+from windlass.web.shapes import Instant, Shape
 
 if TYPE_CHECKING:
     from windlass.stores.contract import AuditEntry
 
 router = APIRouter(tags=["audit"])
-Name = Annotated[str | None, Field(min_length=1, max_length=512)]
+Name = Key | None
 
 
-class Entries(Asked):
+class Entries(Sought):
     """Which entries, and which page of them."""
 
     actor: Name = None
     action: Name = None
     object: Name = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     limit: Annotated[int, Query(ge=1, le=1000)] = 100
     cursor: str | None = None
 

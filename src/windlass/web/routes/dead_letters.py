@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Response
+from pydantic import ConfigDict
 
 from windlass.client.searching import DeadSearch, Search
 from windlass.core.status import Status
 from windlass.web.asking import App, Reader
+from windlass.web.given import Asked, Fingerprint, Key, Name, given_one_of
 from windlass.web.routes.bulk import COUNTED, Limit, Operating, Rate, Reason
 from windlass.web.routing import Repeatable
-from windlass.web.shapes import Asked, DeadLettersShape, OperationShape, dead_letters_shape
+from windlass.web.shapes import DeadLettersShape, OperationShape, dead_letters_shape
 
 router = APIRouter(route_class=Repeatable, tags=["dead letters"])
-Name = Annotated[str | None, Query(min_length=1, max_length=512)]
 
 
 class Replay(Asked):
     """Which failed jobs are to run again, and how fast."""
 
-    type: str | None = None
-    queue: str | None = None
-    fingerprint: str | None = None
+    model_config = ConfigDict(json_schema_extra=given_one_of("type", "queue", "fingerprint"))
+
+    type: Name | None = None
+    queue: Key | None = None
+    fingerprint: Fingerprint | None = None
     rate: Rate = None
     """jobs a second"""
     limit: Limit = None
@@ -32,7 +35,11 @@ class Replay(Asked):
 
 @router.get("/queue/dead-letter", summary="Failed jobs by fingerprint")
 async def dead_letters(
-    app: App, caller: Reader, type: Name = None, queue: Name = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    app: App,
+    caller: Reader,
+    type: Name | None = None,
+    queue: Key | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> DeadLettersShape:
     """What went wrong, grouped by what is alike in it, and the newest failed jobs themselves."""
     words = {name: value for name, value in (("type", type), ("queue", queue)) if value is not None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 from fastapi import APIRouter, Request, Response
@@ -15,9 +14,10 @@ from windlass.client.options import Asked as Options
 from windlass.core.errors import DuplicateJob, SettingsError, WindlassError
 from windlass.web.asking import App, Enqueuer
 from windlass.web.callers import Caller
+from windlass.web.given import Asked, Key, Moment, Name, Priority, Span, Wait, Whole
 from windlass.web.problems import INVALID, Refused, problem_of
 from windlass.web.routing import Repeatable, attempt_of, id_of
-from windlass.web.shapes import Asked, JobShape, Shape, job_shape
+from windlass.web.shapes import JobShape, Shape, job_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,32 +27,31 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
 MOST_AT_ONCE = BULK
 _MOST_TOLD = 5  # mistakes in one item that are told
-Seconds = Annotated[float, Field(ge=0, le=3_153_600_000)]
 
 
 class Enqueue(Asked):
     """A job to be enqueued: its type, its arguments and what else is asked of it."""
 
-    type: Annotated[str, Field(min_length=1, max_length=200, examples=["mail.send"])]
+    type: Annotated[Name, Field(examples=["mail.send"])]
     payload: Annotated[dict[str, Any] | None, Field(examples=[{"to": "ada@example.org"}])] = None
-    queue: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    priority: int | str | None = None
-    delay: Seconds | None = None
+    queue: Name | None = None
+    priority: Priority | None = None
+    delay: Wait | None = None
     """seconds"""
-    run_at: datetime | None = None
-    expires: Seconds | None = None
+    run_at: Moment | None = None
+    expires: Span | None = None
     """seconds"""
-    timeout: Seconds | None = None
+    timeout: Span | None = None
     """seconds"""
-    max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
-    unique_key: Annotated[str | None, Field(min_length=1, max_length=512)] = None
-    on_conflict: str | None = None
-    user_id: Annotated[str | None, Field(min_length=1, max_length=512)] = None
+    max_attempts: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    unique_key: Key | None = None
+    on_conflict: Literal["existing", "raise", "replace"] | None = None
+    user_id: Key | None = None
     """only administrators may name another than themselves"""
-    entity_name: str | None = None
-    entity_id: str | None = None
-    correlation_id: str | None = None
-    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    entity_name: Key | None = None
+    entity_id: Key | None = None
+    correlation_id: Key | None = None
+    tags: Annotated[list[Name] | None, Field(max_length=32)] = None
     metadata: dict[str, Any] | None = None
 
     def options(self, caller: Caller) -> dict[str, Any]:

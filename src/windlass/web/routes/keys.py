@@ -5,28 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
+from windlass.stores.contract import Scope
 from windlass.web.asking import Admin, App
 from windlass.web.auditing import Audit
+from windlass.web.given import Asked, Key, Name, Span
 from windlass.web.problems import NOT_FOUND, Refused
 from windlass.web.routing import Route
-from windlass.web.shapes import Asked, Instant, Shape
+from windlass.web.shapes import Instant, Shape
 
 if TYPE_CHECKING:
-    from windlass.stores.contract import Key
+    from windlass.stores.contract import Key as KeptKey
 
 router = APIRouter(route_class=Route, tags=["keys"])
-Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]] | None, Field(max_length=100)]
+Word = Annotated[str, WithJsonSchema({"type": "string", "enum": [*Scope]})]
+Names = Annotated[list[Name] | None, Field(max_length=100)]
 
 
 class NewKey(Asked):
     """A key to be made: whose it is, what it may, and for how long."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    owner: Annotated[str, Field(min_length=1, max_length=512)]
-    scopes: Annotated[list[str], Field(min_length=1, max_length=4)]
-    expires: Annotated[float | None, Field(gt=0, le=3_153_600_000)] = None
+    name: Key
+    owner: Key
+    scopes: Annotated[
+        list[Annotated[str, WithJsonSchema({"type": "string", "enum": [*Scope]})]], Field(min_length=1, max_length=4)
+    ]
+    expires: Span | None = None
     """seconds; without it, until it is revoked"""
     queues: Names = None
     types: Names = None
@@ -93,7 +98,7 @@ async def revoke(key_id: str, app: App, _: Admin, audit: Audit) -> None:
     await audit.record("key.revoke", f"key:{key_id}", before=_audited(before), after={"revoked": True})
 
 
-def _facts(key: Key) -> dict[str, Any]:
+def _facts(key: KeptKey) -> dict[str, Any]:
     same = ("id", "name", "owner", "created_at", "expires_at", "used_at", "revoked_at")
     queues, types = key.grants.queues, key.grants.types
     return {name: getattr(key, name) for name in same} | {
@@ -104,7 +109,7 @@ def _facts(key: Key) -> dict[str, Any]:
     }
 
 
-def _audited(key: Key) -> dict[str, Any]:
+def _audited(key: KeptKey) -> dict[str, Any]:
     shown = KeyShape(**_facts(key)).model_dump(mode="json", by_alias=True)
     return {name: shown[name] for name in ("name", "owner", "scopes", "queues", "types", "expiresAt")} | {
         "revoked": key.revoked_at is not None

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.given import Asked, Name, Whole
 from windlass.web.routing import Repeatable
-from windlass.web.shapes import Asked, QueueShape, Shape, queue_shape, rfc3339
+from windlass.web.shapes import QueueShape, Shape, queue_shape, rfc3339
 
 router = APIRouter(route_class=Repeatable, tags=["queues"])
 
@@ -24,7 +25,7 @@ class QueuesShape(Shape):
 class Depth(Asked):
     """How many jobs may wait in a queue; null lifts the bound."""
 
-    max_depth: Annotated[int | None, Field(ge=0, lt=2**31)]
+    max_depth: Annotated[Whole | None, Field(ge=0, lt=2**31)]
 
 
 @router.get("/queues", summary="All queues")
@@ -34,7 +35,7 @@ async def queues(app: App, _: Overseer) -> QueuesShape:
 
 
 @router.post("/queues/{name}/pause", status_code=204, summary="Pause a queue")
-async def pause(name: str, app: App, _: Controller, audit: Audit) -> None:
+async def pause(name: Name, app: App, _: Controller, audit: Audit) -> None:
     """Let nothing more be claimed from it; what runs goes on."""
     before = await _state(app, name)
     await app.queues.pause(name)
@@ -42,7 +43,7 @@ async def pause(name: str, app: App, _: Controller, audit: Audit) -> None:
 
 
 @router.post("/queues/{name}/resume", status_code=204, summary="Resume a queue")
-async def resume(name: str, app: App, _: Controller, audit: Audit) -> None:
+async def resume(name: Name, app: App, _: Controller, audit: Audit) -> None:
     """Let it be claimed again."""
     before = await _state(app, name)
     await app.queues.resume(name)
@@ -50,7 +51,7 @@ async def resume(name: str, app: App, _: Controller, audit: Audit) -> None:
 
 
 @router.put("/queues/{name}/max-depth", status_code=204, summary="Bound the depth of a queue")
-async def limit_depth(name: str, body: Depth, app: App, _: Controller, audit: Audit) -> None:
+async def limit_depth(name: Name, body: Depth, app: App, _: Controller, audit: Audit) -> None:
     """Refuse enqueues while so many jobs wait in it; `{"maxDepth": null}` lifts that."""
     before = await _state(app, name)
     await app.queues.limit_depth(name, body.max_depth)

@@ -13,23 +13,22 @@ from windlass.core.keys import shown
 from windlass.core.schedule import cron
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.given import Asked, Key, Name, Priority, Span, Whole
 from windlass.web.routing import Repeatable, id_of
-from windlass.web.shapes import Asked, Instant, JobShape, Shape, job_shape
+from windlass.web.shapes import Instant, JobShape, Shape, job_shape
 
 if TYPE_CHECKING:
     from windlass.client.options import Asked as Options
     from windlass.stores.contract import Schedule
 
 router = APIRouter(route_class=Repeatable, tags=["schedules"])
-Name = Annotated[str | None, Field(min_length=1, max_length=512)]
-Seconds = Annotated[float | None, Field(gt=0, le=3_153_600_000)]
 _UPCOMING = 3
 
 
 class Put(Asked):
     """A schedule as it is to be: when, which job, and what its jobs are enqueued with."""
 
-    type: Annotated[str, Field(min_length=1, max_length=200)]
+    type: Name
     payload: dict[str, Any] | None = None
     cron: Annotated[str | None, Field(max_length=200, examples=["0 8 * * mon-fri"])] = None
     every: Annotated[float | None, Field(gt=0, le=31_622_400)] = None
@@ -37,17 +36,17 @@ class Put(Asked):
     tz: Annotated[str | None, Field(max_length=64, examples=["Europe/Paris"])] = None
     overlap: Literal["skip", "queue", "allow"] | None = None
     missed: Literal["latest", "all", "none"] | None = None
-    missed_limit: Annotated[int | None, Field(ge=1, le=1000)] = None
-    queue: Name = None
-    priority: int | str | None = None
-    max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
-    timeout: Seconds = None
-    expires: Seconds = None
-    user_id: Name = None
-    entity_name: Name = None
-    entity_id: Name = None
-    correlation_id: Name = None
-    tags: Annotated[list[str] | None, Field(max_length=32)] = None
+    missed_limit: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    queue: Name | None = None
+    priority: Priority | None = None
+    max_attempts: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    timeout: Span | None = None
+    expires: Span | None = None
+    user_id: Key | None = None
+    entity_name: Key | None = None
+    entity_id: Key | None = None
+    correlation_id: Key | None = None
+    tags: Annotated[list[Name] | None, Field(max_length=32)] = None
     metadata: dict[str, Any] | None = None
 
     def when(self) -> When:
@@ -118,13 +117,13 @@ async def schedules(app: App, _: Overseer) -> SchedulesShape:
 
 
 @router.get("/schedules/{name}", summary="One schedule")
-async def one_schedule(name: str, app: App, _: Overseer) -> ScheduleShape:
+async def one_schedule(name: Name, app: App, _: Overseer) -> ScheduleShape:
     """A schedule as it stands."""
     return _shape(await _there(app, name))
 
 
 @router.get("/schedules/{name}/ticks", summary="What became of its ticks")
-async def ticks(name: str, app: App, _: Overseer) -> TicksShape:
+async def ticks(name: Name, app: App, _: Overseer) -> TicksShape:
     """Its newest ticks, newest first, at most 50."""
     await _there(app, name)
     found = await app.schedules.ticks(name)
@@ -138,7 +137,7 @@ async def ticks(name: str, app: App, _: Overseer) -> TicksShape:
     summary="Create or change a schedule",
     responses={201: {"model": ScheduleShape, "description": "It is new"}},
 )
-async def put(name: str, body: Put, response: Response, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
+async def put(name: Name, body: Put, response: Response, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Create a schedule (201) or change it (200); a changed rule starts at its own next tick."""
     rule, before = body.when(), await _named(app, name)
     caller.check_job(body.type, body.queue or await app.types.queue_of(body.type))
@@ -151,7 +150,7 @@ async def put(name: str, body: Put, response: Response, app: App, caller: Contro
 
 
 @router.delete("/schedules/{name}", status_code=204, summary="Remove a schedule")
-async def remove(name: str, app: App, _: Controller, audit: Audit) -> None:
+async def remove(name: Name, app: App, _: Controller, audit: Audit) -> None:
     """Forget it; jobs that it made stay. One that code declares is back with the next worker that starts."""
     before = await _there(app, name)
     await app.schedules.remove(name)
@@ -159,7 +158,7 @@ async def remove(name: str, app: App, _: Controller, audit: Audit) -> None:
 
 
 @router.post("/schedules/{name}/pause", summary="Pause a schedule")
-async def pause(name: str, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+async def pause(name: Name, app: App, _: Controller, audit: Audit) -> ScheduleShape:
     """Fire no more until it is resumed."""
     before = await _there(app, name)
     await app.schedules.pause(name)
@@ -167,7 +166,7 @@ async def pause(name: str, app: App, _: Controller, audit: Audit) -> ScheduleSha
 
 
 @router.post("/schedules/{name}/resume", summary="Resume a schedule")
-async def resume(name: str, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+async def resume(name: Name, app: App, _: Controller, audit: Audit) -> ScheduleShape:
     """Fire again; ticks missed meanwhile are treated by its own rule."""
     before = await _there(app, name)
     await app.schedules.resume(name)
@@ -175,7 +174,7 @@ async def resume(name: str, app: App, _: Controller, audit: Audit) -> ScheduleSh
 
 
 @router.post("/schedules/{name}/run", status_code=201, summary="Run its job now")
-async def run(name: str, request: Request, app: App, caller: Controller, audit: Audit) -> JobShape:
+async def run(name: Name, request: Request, app: App, caller: Controller, audit: Audit) -> JobShape:
     """Enqueue its job now, beside its ticks; also of a paused one."""
     handle = await app.schedules.run_now(name, job_id=id_of(request))
     await audit.record("schedule.run", f"schedule:{name}", job=handle.id)

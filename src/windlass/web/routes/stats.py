@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from windlass.client.stats import By, RunFigures, figures_of
 from windlass.core.status import Status
 from windlass.web.asking import App, Overseer
+from windlass.web.given import Name
 from windlass.web.shapes import Instant, Shape
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ router = APIRouter(tags=["statistics"])
 HOUR = timedelta(hours=1)
 MOST_POINTS = 1440
 """points in a series: longer times have longer steps"""
-Name = Annotated[str | None, Query(min_length=1, max_length=200)]
 Since = Annotated[float, Query(gt=0, le=2_592_000)]
 
 
-class StatusShape(Shape):
+class CountShape(Shape):
     """How many jobs of a queue stand in a status."""
 
     queue: str
@@ -84,7 +84,7 @@ class PointShape(Shape):
 class StatsShape(Shape):
     """Figures: how many stand where, and how those that ended lately did."""
 
-    counts: list[StatusShape]
+    counts: list[CountShape]
     queues: dict[str, dict[str, StandingShape]]
     """by queue and status"""
     all: RunsShape
@@ -117,7 +117,9 @@ class QueueStatsShape(Shape):
 
 
 @router.get("/queue/stats", summary="Figures")
-async def stats(app: App, _: Overseer, since: Since = 3600, type: Name = None, queue: Name = None) -> StatsShape:
+async def stats(
+    app: App, _: Overseer, since: Since = 3600, type: Name | None = None, queue: Name | None = None
+) -> StatsShape:
     """How many jobs stand where, and how those that ended in the last `since` seconds did, of a type or a queue.
 
     How many stand where is known by queue and status, not by type. Series have a point for every minute, and at most
@@ -129,7 +131,7 @@ async def stats(app: App, _: Overseer, since: Since = 3600, type: Name = None, q
     step = max(1, -(-int(since // 60 + 1) // MOST_POINTS))
     return StatsShape(
         counts=[
-            StatusShape(queue=one.queue, status=one.status.value, count=one.count.n, exact=one.count.exact)
+            CountShape(queue=one.queue, status=one.status.value, count=one.count.n, exact=one.count.exact)
             for one in seen.counts.by
             if queue in (None, one.queue)
         ],

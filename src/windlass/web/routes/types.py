@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from windlass.core.errors import HandlerNotFound
 from windlass.core.keys import shown
 from windlass.web.asking import App, Reader
+from windlass.web.given import Name
 from windlass.web.shapes import Shape
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ async def types(app: App, caller: Reader) -> TypesShape:
 
 
 @router.get("/types/{type}", summary="One type")
-async def one_type(type: str, app: App, caller: Reader) -> TypeSchemasShape:
+async def one_type(type: Name, app: App, caller: Reader) -> TypeSchemasShape:
     """The type with the schemas of its payload and its result."""
     found = next((one for one in await app.types.known() if one.type == type and _allowed(caller, one)), None)
     if found is None:

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.given import Asked, Key
 from windlass.web.routing import Repeatable
-from windlass.web.shapes import Asked, Shape, WorkerShape, worker_shape
+from windlass.web.shapes import Shape, WorkerShape, worker_shape
 
 router = APIRouter(route_class=Repeatable, tags=["workers"])
-Id = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class WorkersShape(Shape):
@@ -25,9 +25,7 @@ class WorkersShape(Shape):
 class Silent(Asked):
     """Which silent workers; without ids every one."""
 
-    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=512)]], Field(max_length=1000)] = Field(
-        default_factory=list[str]
-    )
+    ids: Annotated[list[Key], Field(max_length=1000)] = Field(default_factory=list[str])
 
 
 class ForgottenShape(Shape):
