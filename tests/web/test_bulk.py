@@ -134,6 +134,24 @@ async def test_so_many_of_one_owner_are_under_way_and_no_more(app: Windlass, ask
         assert (await ended(ann, await ann.post("/queue/bulk", json=body)))["status"] == "succeeded"
 
 
+async def test_asked_again_with_the_same_key_it_is_one_order(app: Windlass, ask: Ask) -> None:
+    body, once = {"action": "cancel", "filter": {"type": "mail.send"}}, {"Idempotency-Key": "k1"}
+    async with ask() as ann:
+        first = await ann.post("/queue/bulk", json=body, headers=once)
+        again = await ann.post("/queue/bulk", json=body, headers=once)
+        await ended(ann, first)
+    assert (again.status_code, again.json(), again.headers["location"]) == (
+        202,
+        first.json(),
+        first.headers["location"],
+    )
+    assert await count(app, type="windlass.bulk") == 1
+    one = await app.operations.begin("cancel", type="x", job_id=app.client.ids())
+    same = await app.operations.begin("cancel", type="x", job_id=one.handle.id)
+    assert same.handle.id == one.handle.id
+    assert await count(app, type="windlass.bulk") == 2
+
+
 async def test_it_can_be_cancelled_before_it_begins(app: Windlass, ask: Ask) -> None:
     await app.queues.pause("windlass")
     async with ask() as ann:
