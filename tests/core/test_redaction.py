@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from windlass.core.redaction import redact, redact_url, without
+from windlass.core.redaction import redact, redact_url, why_not, without
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,13 @@ def test_no_text_takes_long(text: str) -> None:
 def test_an_address_is_shown_without_user_and_password() -> None:
     assert redact_url("postgresql://ann:canary@db/shop") == "postgresql://db/shop"
     assert redact_url("ann:canary@db") == "db"
+
+
+def test_why_an_address_is_refused_does_not_quote_its_password() -> None:
+    told = why_not("postgresql://ann:canary/x@db/shop", ValueError("invalid literal for int() with base 10: 'canary'"))
+    assert "%2F" in told
+    assert "canary" not in told
+    assert why_not("redis://:canary@db:x", ValueError("port 'x' beside canary")) == "port 'x' beside ***"
 
 
 def test_known_secrets_are_taken_out_in_every_form_they_are_written_in() -> None:

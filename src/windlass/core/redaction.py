@@ -43,6 +43,14 @@ def redact_url(url: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
+def why_not(url: str, error: Exception) -> str:
+    """Why a driver cannot use an address, without quoting what it took for a host and is a part of a password."""
+    user = url.partition("://")[2].rpartition("@")[0]
+    if any(mark in user for mark in "/?#[]@"):
+        return "its user or password has one of / ? # [ ] @ in it: write them as %2F %3F %23 %5B %5D %40"
+    return redact(without(str(error), user.split(":")))[:200]
+
+
 def redact(text: str) -> str:
     """The text with `***` for users and passwords in URLs and DSNs, and for the values of what is called a secret.
 

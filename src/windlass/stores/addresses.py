@@ -44,7 +44,9 @@ def _sqlite(url: str, namespace: str, synchronous: str) -> Store:
     options = dict(parse_qsl(query, keep_blank_values=True))
     unknown = options.keys() - {"synchronous", "timeout"}
     if unknown:
-        raise SettingsError(f"{url!r} sets {', '.join(sorted(unknown))}: an SQLite URL takes synchronous and timeout")
+        raise SettingsError(
+            f"{redact_url(url)!r} sets {', '.join(sorted(unknown))}: an SQLite URL takes synchronous and timeout"
+        )
     asked = options.get("synchronous", synchronous)
     safety = _SAFETY.get(asked.upper())
     if safety is None:

@@ -28,6 +28,7 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
+from windlass.core.redaction import why_not
 from windlass.stores.contract import Notice
 from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
@@ -234,7 +235,8 @@ class Link:
                 tz_aware=True,
             )
         except (ValueError, ConfigurationError, InvalidURI) as error:
-            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
+            why = why_not(self.place.url, error)
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {why}") from None
 
     async def stop(self) -> None:
         """Close the client."""

@@ -19,6 +19,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from windlass.core.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable, ValueRefused
+from windlass.core.redaction import why_not
 from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 
@@ -235,7 +236,8 @@ class Link:
                 server_settings=of_server,
             )
         except (pg.ClientConfigurationError, ValueError) as error:
-            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
+            why = why_not(self.place.url or "", error)
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {why}") from None
         self._pids[connection] = connection.get_server_pid()
         return connection
 

@@ -24,6 +24,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from windlass.core.errors import SettingsError, StoreError, StoreUnavailable, ValueRefused, WindlassError
+from windlass.core.redaction import why_not
 from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
@@ -119,7 +120,8 @@ class Link:
                 protocol=2,
             )
         except ValueError as error:
-            raise SettingsError(f"the store URL {self.place.address} cannot be used: {str(error)[:200]}") from None
+            why = why_not(self.place.url, error)
+            raise SettingsError(f"the store URL {self.place.address} cannot be used: {why}") from None
 
     async def start(self) -> None:
         """Make the client; the first command connects it."""
