@@ -1,4 +1,4 @@
-"""`script/bench --store sqlite [--scale] [--json] [--only NAME …] [--quick]`: measure, print, compare with floors."""
+"""`script/bench --store sqlite [--scale | --http] [--json] [--only NAME …] [--quick]`: measure, print, tell of floors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bench.http import measure_http
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
 from bench.redis import measure_redis
@@ -28,6 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
     parser.add_argument("--scale", action="store_true", help="count the work beside very many, instead of seconds")
+    parser.add_argument("--http", action="store_true", help="the API over HTTP, and live streams beside a worker")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -44,7 +46,9 @@ def main() -> int:
 
 async def _measured(given: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
-    measured = partial(measure_scale, given.store) if given.scale else STORES[given.store]
+    measured = (
+        measure_http if given.http else partial(measure_scale, given.store) if given.scale else STORES[given.store]
+    )
     async for figure in measured(quick=given.quick, only=given.only):
         figures.append(figure)
         row = figure.row(72 if given.scale else 28)
