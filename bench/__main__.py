@@ -1,4 +1,4 @@
-"""`script/bench --store sqlite [--scale | --http] [--json] [--only NAME …] [--quick]`: measure, print, tell of floors."""
+"""`script/bench --store sqlite [--scale | --http] [--json] [--only NAME …] [--quick]`: measure, print, compare."""
 
 from __future__ import annotations
 

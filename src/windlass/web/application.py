@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
-ROOMS = (bulk, dead_letters, stats, queues, schedules, workers, types, keys, audit, checks, enqueueing, live, jobs)
-"""the routes; those of single jobs last: "dead-letter" and "stats" are no ids"""
+ROOMS = (enqueueing, bulk, dead_letters, stats, live, jobs, queues, schedules, workers, types, keys, audit, checks)
+"""the routes, what is asked most first; single jobs after the others of /queue: "dead-letter" and "stats" are no ids"""
 BARE = (bulk, dead_letters, stats, enqueueing, jobs)
 """those that clients which put them at the root find there, too; they are the same routes, and told of once"""
 _MOST_TOLD = 5  # mistakes in one request that are told

@@ -25,6 +25,13 @@ def _app(request: Request) -> Answers:
     return cast("Answers", request.app.state.windlass)
 
 
+# All that routes ask for are coroutines, though some wait for nothing: FastAPI hands what is none to a thread.
+
+
+async def _answers(request: Request) -> Answers:
+    return _app(request)
+
+
 async def identified(request: Request) -> Caller:
     """Who asks, found out once for each request."""
     known = getattr(request.state, "caller", None)
@@ -51,36 +58,36 @@ async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> C
     return await identified(request)
 
 
-App = Annotated[Answers, Depends(_app)]
+App = Annotated[Answers, Depends(_answers)]
 AnyCaller = Annotated[Caller, Depends(_caller)]
 
 
-def _enqueuer(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ENQUEUE])]) -> Caller:
+async def _enqueuer(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ENQUEUE])]) -> Caller:
     caller.check(Scope.ENQUEUE)
     return caller
 
 
-def _reader(caller: Annotated[Caller, Security(_caller, scopes=[Scope.READ])]) -> Caller:
+async def _reader(caller: Annotated[Caller, Security(_caller, scopes=[Scope.READ])]) -> Caller:
     caller.check(Scope.READ)
     return caller
 
 
-def _operator(caller: Annotated[Caller, Security(_caller, scopes=[Scope.OPERATE])]) -> Caller:
+async def _operator(caller: Annotated[Caller, Security(_caller, scopes=[Scope.OPERATE])]) -> Caller:
     caller.check(Scope.OPERATE)
     return caller
 
 
-def _overseer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _overseer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     caller.check_oversight()
     return caller
 
 
-def _controller(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
+async def _controller(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
     caller.check_oversight()
     return caller
 
 
-def _admin(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ADMIN])]) -> Caller:
+async def _admin(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ADMIN])]) -> Caller:
     caller.check(Scope.ADMIN)
     return caller
 
