@@ -16,7 +16,7 @@ import time
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -255,11 +255,11 @@ async def _serve(which: str, url: str) -> None:
 def _bare() -> FastAPI:
     """Two routes of the same models, which store nothing and ask for no key."""
     now = datetime.now(UTC)
-    nothing = dict.fromkeys(JobShape.model_fields)
-    counts = dict.fromkeys(("priority", "attempts", "max_attempts", "crashes"), 0)
-    instants = dict.fromkeys(("created_at", "updated_at", "run_at"), now)
-    texts = dict.fromkeys(("id", "id_", "type", "queue", "status"), "x")
-    shape = JobShape(**{**nothing, **counts, **instants, **texts, "tags": ["bench"], "metadata": {}})
+    values: dict[str, Any] = dict.fromkeys(JobShape.model_fields)
+    values |= dict.fromkeys(("priority", "attempts", "max_attempts", "crashes"), 0)
+    values |= dict.fromkeys(("created_at", "updated_at", "run_at"), now)
+    values |= dict.fromkeys(("id", "id_", "type", "queue", "status"), "x")
+    shape = JobShape(**values | {"tags": ["bench"], "metadata": {}})
     web = FastAPI()
 
     async def enqueue(body: Enqueue) -> JobShape:
