@@ -259,7 +259,8 @@ def _bare() -> FastAPI:
     values |= dict.fromkeys(("priority", "attempts", "max_attempts", "crashes"), 0)
     values |= dict.fromkeys(("created_at", "updated_at", "run_at"), now)
     values |= dict.fromkeys(("id", "id_", "type", "queue", "status"), "x")
-    shape = JobShape(**values | {"tags": ["bench"], "metadata": {}})
+    values["tags"], values["metadata"] = ["bench"], {}
+    shape = JobShape(**values)
     web = FastAPI()
 
     async def enqueue(body: Enqueue) -> JobShape:
