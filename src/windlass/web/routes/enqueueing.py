@@ -13,6 +13,7 @@ from windlass.client.many import ByName
 from windlass.client.options import Asked as Options
 from windlass.core.errors import DuplicateJob, SettingsError, WindlassError
 from windlass.web.asking import App, Enqueuer
+from windlass.web.belonging import check_conflict, met, own_key
 from windlass.web.callers import Caller
 from windlass.web.given import Asked, Key, Moment, Name, Priority, Span, Wait, Whole
 from windlass.web.problems import INVALID, Refused, problem_of
@@ -73,25 +74,25 @@ class Enqueue(Asked):
         return caller.owner
 
 
-def own_key(caller: Caller, key: str) -> str:
-    """A unique key that a user gives is the user's own: what others hold can neither be met nor seen."""
-    return f"{caller.owner}/{key}"
-
-
 @router.post("/queue/enqueue", status_code=201, summary="Enqueue a job")
 async def enqueue(body: Enqueue, request: Request, response: Response, app: App, caller: Enqueuer) -> JobShape:
     """Create a job. A duplicate is refused with 409 and the id of the job that is there."""
     asked = await _asked(body, app, caller, {})
-    job_id = id_of(request)
-    if job_id is None:
-        handle = await app.enqueue(body.type, body.payload or {}, **asked)
-    else:
+    found = await met(caller, app, await _enqueued(body, app, asked, id_of(request)))
+    if isinstance(found, Exception):
+        raise found
+    response.headers["Location"] = _place(request, found.id)
+    return job_shape(await found.job(), inside=caller.sees_all)
+
+
+async def _enqueued(body: Enqueue, app: App, asked: Options, job_id: str | None) -> Handle[Any] | WindlassError:
+    if job_id is not None:
         [made] = await app.enqueue_each([ByName(body.type, body.payload or {}, asked, job_id)])
-        if isinstance(made, WindlassError):
-            raise made
-        handle = made
-    response.headers["Location"] = _place(request, handle.id)
-    return job_shape(await handle.job(), inside=caller.sees_all)
+        return made
+    try:
+        return await app.enqueue(body.type, body.payload or {}, **asked)
+    except DuplicateJob as error:
+        return error
 
 
 async def _asked(body: Enqueue, app: App, caller: Caller, queues: dict[str, str]) -> Options:
@@ -100,7 +101,9 @@ async def _asked(body: Enqueue, app: App, caller: Caller, queues: dict[str, str]
     if queue is None:
         queue = queues[body.type] = await app.types.queue_of(body.type)
     caller.check_job(body.type, queue)
-    return cast("Options", {"on_conflict": "raise", **body.options(caller)})
+    options = body.options(caller)
+    check_conflict(caller, options)
+    return cast("Options", {"on_conflict": "raise", **options})
 
 
 def _place(request: Request, job_id: str) -> str:
@@ -177,7 +180,7 @@ async def enqueue_many(body: EnqueueMany, request: Request, app: App, caller: En
             wanted[index] = ByName(item.type, item.payload or {}, asked, job_id)
     found = await app.enqueue_each(wanted.values()) if wanted else []
     for index, one in zip(wanted, found, strict=True):
-        told[index] = _verdict(request, index, one)
+        told[index] = _verdict(request, index, await met(caller, app, one))
     items = [told[index] for index in sorted(told)]
     counts = Counter(item.verdict for item in items)
     return ManyShape(
@@ -189,11 +192,11 @@ async def enqueue_many(body: EnqueueMany, request: Request, app: App, caller: En
     )
 
 
-def _verdict(request: Request, index: int, found: Handle[Any] | WindlassError) -> VerdictShape:
+def _verdict(request: Request, index: int, found: Handle[Any] | Exception) -> VerdictShape:
     if isinstance(found, DuplicateJob):
         place = _place(request, found.existing)
         return VerdictShape(index=index, verdict="duplicate", id=found.existing, location=place)
-    if isinstance(found, WindlassError):
+    if isinstance(found, Exception):
         return _refused(index, found)
     place = _place(request, found.id)
     return VerdictShape(index=index, verdict="created" if found.created else "existing", id=found.id, location=place)
