@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, cast
 
@@ -79,7 +80,9 @@ def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = No
     web.state.proxies = who_may.proxies
     web.state.origins = who_may.origins
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then
-    web.state.live = Live(app, web.state.authenticate, pace or Pace(), web.state.closing)
+    pace = pace or Pace()
+    pace = replace(pace, origins=pace.origins | who_may.origins.named)
+    web.state.live = Live(app, web.state.authenticate, pace, web.state.closing)
     web.state.documents = document.Documents()
     web.state.methods = Methods(web)
     web.include_router(health.router)
@@ -91,7 +94,7 @@ def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = No
     # The last one stands before the others.
     if who_may.origins:
         web.add_middleware(CORSMiddleware, **who_may.origins.cors())
-    web.add_middleware(Gate, who_may.hosts, who_may.origins)
+    web.add_middleware(Gate, who_may.hosts, who_may.origins, pace.origins)
     web.add_middleware(Envelope)
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)

@@ -30,10 +30,17 @@ _CLOSED = 1008
 
 
 class Gate:
-    """Around all routes."""
+    """Around all routes. `opens` are the sites besides whose pages may open a WebSocket."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts | None = None, origins: Origins | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Hosts | None = None,
+        origins: Origins | None = None,
+        opens: frozenset[str] = frozenset(),
+    ) -> None:
         self._app, self._hosts, self._origins = app, hosts, origins or Origins()
+        self._opens = Origins(self._origins.named | opens, any=self._origins.any)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through, or turn it away."""
@@ -44,7 +51,7 @@ class Gate:
         said = request.headers.getlist("host")
         if self._hosts is not None and not (len(said) == 1 and self._hosts.include(said[0])):
             await _turned_away(OTHER_HOST, _HOW_HOST, request, receive, send)
-        elif is_forged(request, self._origins):
+        elif is_forged(request, self._opens if scope["type"] == "websocket" else self._origins):
             await _turned_away(FORGED, _HOW_SITE, request, receive, send)
         else:
             await self._app(scope, receive, send)
