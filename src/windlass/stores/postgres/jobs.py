@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -146,7 +147,8 @@ class PostgresJobs(Room):
         if not keeps:
             return []
         verdicts = await keeping.keep(self.link, keeps)
-        self.link.changed(CHANGED)
+        # Once the jobs have got on that wait for this: to send the news would keep each of them back.
+        asyncio.get_running_loop().call_soon(self.link.changed, CHANGED)
         return verdicts
 
     async def keep_in(self, keep: Keep, tx: object) -> Verdict:
