@@ -82,6 +82,7 @@ PRINTS = {
         "computed in another process: True",
         "failed: ran longer than its timeout of 0:00:00.500000",
     ],
+    "fastapi_app": ["a stranger: 401", "ada: receipt 7 for ada@example.org of ada", "grace: 404"],
     "bulk": ["2500 handles, 2500 waiting", "2500 done; the last gave 6245001"],
     "approval": [
         "no worker runs, and signal: It waits for the signal approved",
