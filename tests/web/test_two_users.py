@@ -48,9 +48,10 @@ def questions(document: dict[str, Any], theirs: list[str]) -> list[tuple[str, st
                 continue  # tests/web/live asks streams
             places = {path.replace("{job_id}", one) for one in theirs} if "{job_id}" in path else {path}
             named = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
-            queries = [{}, *({name: WORDS[name]} for name in named if name in WORDS)]
+            queries: list[dict[str, str]] = [{}, *({name: WORDS[name]} for name in named if name in WORDS)]
             queries += [{name: one} for one in theirs for name in named if name == "parentId"]
-            bodies = BODIES.get(operation["operationId"], [None] if method == "get" else [{}])
+            nothing: list[Any] = [None] if method == "get" else [{}]
+            bodies = BODIES.get(operation["operationId"], nothing)
             for place in sorted(places):
                 place_ = re.sub(r"\{\w+\}", "mail", place)
                 found += [(method, place_, query, body) for query in queries for body in bodies]
@@ -101,19 +102,18 @@ async def told(folder: Path, *, unscoped: bool = False) -> tuple[list[str], list
     asked_for: list[Any] = []
     theirs: list[str] = []
     for beside in (True, False):
-        async with asked(folder / f"{beside}.db", unscoped=unscoped) as (app, web, ann, bob):
-            async with client(web, ann) as us, client(web, bob) as them:
-                await made(us)
-                theirs = await made(them) if beside else theirs
-                await app.worker(drain=True, exclude=["mail.send"]).run()
-                asked_for = questions(web.openapi(), theirs)
-                ids: dict[str, str] = dict.fromkeys(theirs, "theirs")
-                answers.append(
-                    [
-                        neutral(await us.request(method, path, params=query, json=body), ids)
-                        for method, path, query, body in asked_for
-                    ]
-                )
+        async with (
+            asked(folder / f"{beside}.db", unscoped=unscoped) as (app, web, ann, bob),
+            client(web, ann) as us,
+            client(web, bob) as them,
+        ):
+            await made(us)
+            theirs = await made(them) if beside else theirs
+            await app.worker(drain=True, exclude=["mail.send"]).run()
+            asked_for = questions(web.openapi(), theirs)
+            ids = dict.fromkeys(theirs, "theirs")
+            given = [await us.request(method, path, params=query, json=body) for method, path, query, body in asked_for]
+            answers.append([neutral(one, ids) for one in given])
     return [f"{method} {path} {query} {body}" for method, path, query, body in asked_for], answers[0], answers[1]
 
 
