@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
+    from windlass.web.limits import Limits
     from windlass.web.live.pace import Pace
     from windlass.worker.own import Own
     from windlass.worker.worker import Worker
@@ -651,6 +652,7 @@ class Windlass:
         origins: Sequence[str] | None = None,
         proxies: Sequence[str] | None = None,
         live: Pace | None = None,
+        limits: Limits | None = None,
     ) -> FastAPI:
         """The HTTP API as an ASGI application, to be served or mounted under any prefix. Needs `windlass[web]`.
 
@@ -659,17 +661,21 @@ class Windlass:
         your own application, or several, of which the first that says something decides. `hosts` are the names that it
         answers to, any if none are given; `origins` the sites whose pages may read answers (CORS); `proxies` the
         addresses whose word on others' addresses and users is taken. Each may be set by WINDLASS_HTTP_… instead.
-        `live` sets the pace and the bounds of live streams.
+        `live` sets the pace and the bounds of live streams, `limits` how often anybody may ask and how many jobs of one
+        owner may wait.
         """
         try:
             from windlass.web.access.configured import WhoMay  # only who serves loads it
             from windlass.web.application import build
+            from windlass.web.limits import Limits as Set
         except ImportError as error:
             raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
         from windlass import __version__
 
         asked = WhoMay.of(self.settings, authenticate, hosts=hosts, origins=origins, proxies=proxies)
-        return build(cast("Answers", self), version=__version__, who_may=asked, pace=live)
+        return build(
+            cast("Answers", self), version=__version__, who_may=asked, pace=live, limits=limits or Set.of(self.settings)
+        )
 
 
 def _surrounded(

@@ -40,6 +40,9 @@ class Settings:
     http_hosts: tuple[str, ...] | None = None
     http_origins: tuple[str, ...] = ()
     http_proxies: tuple[str, ...] = ()
+    http_rate: int = 2_000
+    http_address_rate: int = 200
+    http_quota: int = 0
     http_proxy_user: str | None = None
     http_proxy_scopes: str | None = None
     http_proxy_usual: tuple[str, ...] = ("enqueue", "read")
@@ -168,6 +171,11 @@ _SOURCES = (
     _Source("http_hosts", ("WINDLASS_HTTP_HOSTS",), _several, _NAMES.format("host names, or *")),
     _Source("http_origins", ("WINDLASS_HTTP_ORIGINS",), _several, _NAMES.format("origins, or *")),
     _Source("http_proxies", ("WINDLASS_HTTP_PROXIES",), _several, _NAMES.format("addresses or networks")),
+    _Source("http_rate", ("WINDLASS_HTTP_RATE",), _whole(0, 1_000_000), "0 to 1000000 requests a second"),
+    _Source(
+        "http_address_rate", ("WINDLASS_HTTP_ADDRESS_RATE",), _whole(0, 1_000_000), "0 to 1000000 requests a second"
+    ),
+    _Source("http_quota", ("WINDLASS_HTTP_QUOTA",), _whole(0, 100_000), "0 to 100000 waiting jobs"),
     _Source("http_proxy_user", ("WINDLASS_HTTP_PROXY_USER",), _header, "the name of a header"),
     _Source("http_proxy_scopes", ("WINDLASS_HTTP_PROXY_SCOPES",), _header, "the name of a header"),
     _Source("http_proxy_usual", ("WINDLASS_HTTP_PROXY_USUAL",), _some_of(*SCOPES), _NAMES.format(_SCOPES)),

@@ -18,6 +18,7 @@ from windlass.core.errors import WindlassError
 from windlass.core.redaction import redact
 from windlass.web.access.gate import Gate
 from windlass.web.envelope import Envelope
+from windlass.web.limits import Limiter, Limits
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
 from windlass.web.methods import Methods
@@ -63,7 +64,9 @@ class Api(FastAPI):
         return document_of(self)
 
 
-def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = None) -> FastAPI:
+def build(
+    app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = None, limits: Limits | None = None
+) -> FastAPI:
     """The HTTP API of an application."""
     web = Api(
         title="windlass",
@@ -76,7 +79,8 @@ def build(app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = No
         redoc_url=None,
     )
     web.state.windlass = app
-    web.state.authenticate = who_may.authenticate
+    web.state.limiter = Limiter(limits or Limits())
+    web.state.authenticate = web.state.limiter.guarding(who_may.authenticate)
     web.state.proxies = who_may.proxies
     web.state.origins = who_may.origins
     web.state.closing = asyncio.Event()  # set before the server waits for what is under way: streams end then

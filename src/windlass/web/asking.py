@@ -11,6 +11,7 @@ from windlass.stores.contract import Scope
 from windlass.web.access.authenticating import CHALLENGE, Authenticator
 from windlass.web.answers import Answers
 from windlass.web.callers import Caller
+from windlass.web.limits import Limiter
 from windlass.web.problems import UNAUTHENTICATED, Refused
 
 BEARER = HTTPBearer(
@@ -25,6 +26,11 @@ def _app(request: Request) -> Answers:
     return cast("Answers", request.app.state.windlass)
 
 
+def limiter_of(request: Request) -> Limiter:
+    """What keeps anybody from asking too much."""
+    return cast("Limiter", request.app.state.limiter)
+
+
 # All that routes ask for are coroutines, though some wait for nothing: FastAPI hands what is none to a thread.
 
 
@@ -37,10 +43,12 @@ async def identified(request: Request) -> Caller:
     known = getattr(request.state, "caller", None)
     if isinstance(known, Caller):  # whatever an application around this one calls so is none
         return known
-    authenticate = cast("Authenticator", request.app.state.authenticate)
+    authenticate, limiter = cast("Authenticator", request.app.state.authenticate), limiter_of(request)
+    limiter.come(request)
     caller = await authenticate(request, _app(request))
     if caller is None:
         raise Refused(UNAUTHENTICATED, "give a key in the header Authorization: Bearer …", CHALLENGE)
+    limiter.ask(caller)
     request.state.caller = caller
     _look_once(request)
     return caller

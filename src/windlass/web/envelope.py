@@ -16,6 +16,10 @@ from windlass.web.problems import MEDIA_TYPE, TOO_LARGE, UNREADABLE, WRONG_TYPE,
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LARGEST_HEADERS, MOST_HEADERS = 16 * 1024, 100
+"""bytes of all names and values, and how many there may be"""
+LONGEST_ADDRESS = 8 * 1024
+"""bytes of path and query"""
 LARGEST_BODY = 1024 * 1024
 """bytes"""
 SLOWEST = 10.0
@@ -23,6 +27,8 @@ SLOWEST = 10.0
 _LINGERING = 1.0
 """seconds for which the rest of a refused body is taken in"""
 SLOW = Kind(408, "too-slow", "The request came too slowly")
+_HEAVY = Kind(431, "headers-too-large", "The headers are too large")
+_LONG = Kind(414, "address-too-long", "The address is too long")
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -72,6 +78,8 @@ class _Passage:
             return
 
     def _refusal(self) -> tuple[Kind, str] | None:
+        if (told := self._oversized()) is not None:
+            return told
         length, names = self._headers.get(b"content-length"), [name for name, _ in self._scope["headers"]]
         if b"content-encoding" in names:
             return WRONG_TYPE, "a compressed body is not taken: send it as it is"
@@ -85,6 +93,15 @@ class _Passage:
         kind = self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if has_body and kind != b"application/json":
             return WRONG_TYPE, "expected the header Content-Type: application/json"
+        return None
+
+    def _oversized(self) -> tuple[Kind, str] | None:
+        headers, scope = self._scope["headers"], self._scope
+        if len(headers) > MOST_HEADERS or sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
+            return _HEAVY, f"there may be {MOST_HEADERS} headers of {LARGEST_HEADERS:,} bytes together"
+        path = scope.get("raw_path") or b""
+        if len(path) + len(scope.get("query_string", b"")) > LONGEST_ADDRESS:
+            return _LONG, f"path and query may have {LONGEST_ADDRESS:,} bytes together"
         return None
 
     def _at_most(self) -> str:

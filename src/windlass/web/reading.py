@@ -9,6 +9,7 @@ from typing import Any
 from windlass.core.errors import PayloadInvalid
 from windlass.core.keys import shown
 from windlass.core.values import inspect
+from windlass.web.measuring import measure
 from windlass.web.problems import INVALID, UNREADABLE, Refused
 
 
@@ -16,8 +17,9 @@ def strict(body: bytes) -> Any:
     """The values of a body. Whole numbers keep all their digits.
 
     What is no JSON is refused as unreadable. A member that is given twice, of which readers take now the first, now the
-    last, is refused as invalid, and so is text that no store can keep.
+    last, is refused as invalid; so are text that no store can keep, and what is deeper or wider than an honest body.
     """
+    measure(body)
     try:
         text = body.decode()
         value = json.loads(text, object_pairs_hook=_members, parse_constant=_no_constant)

@@ -12,7 +12,7 @@ from windlass.client.client import BULK
 from windlass.client.many import ByName
 from windlass.client.options import Asked as Options
 from windlass.core.errors import DuplicateJob, SettingsError, WindlassError
-from windlass.web.asking import App, Enqueuer
+from windlass.web.asking import App, Enqueuer, limiter_of
 from windlass.web.belonging import check_conflict, met, own_key
 from windlass.web.callers import Caller
 from windlass.web.given import Asked, Key, Moment, Name, Priority, Span, Wait, Whole
@@ -178,6 +178,7 @@ async def enqueue_many(body: EnqueueMany, request: Request, app: App, caller: En
             told[index] = _refused(index, error)
         else:
             wanted[index] = ByName(item.type, item.payload or {}, asked, job_id)
+    await limiter_of(request).check_quota(app, caller, len(wanted))
     found = await app.enqueue_each(wanted.values()) if wanted else []
     for index, one in zip(wanted, found, strict=True):
         told[index] = _verdict(request, index, await met(caller, app, one))
