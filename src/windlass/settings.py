@@ -274,10 +274,17 @@ def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
     return {by_member[name].field: _read_member(by_member[name], path, name, v) for name, v in members.items()}
 
 
+_SEVERAL = {one.name for one in fields(Settings) if str(one.type).startswith("tuple[")}
+"""the settings of which a file may have a list"""
+
+
 def _read_member(source: _Source, path: Path, name: str, value: object) -> Any:
     if isinstance(value, list):
         several = cast("list[object]", value)
-        value = ",".join(one if isinstance(one, str) else "" for one in several)
+        # Of what takes one only, a list is told as what was found.
+        value = (
+            ",".join(one if isinstance(one, str) else "" for one in several) if source.field in _SEVERAL else several
+        )
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         found = f"of type {type(value).__name__}" if source.secret else repr(value)
         raise SettingsError(f"{path}: {name} is {found}: expected {source.expected}")

@@ -24,8 +24,8 @@ def nested(depth: int) -> bytes:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (nested(DEEPEST + 1), "64 deep"),
-        (b'{"a":' * (DEEPEST + 1), "64 deep"),
+        (nested(DEEPEST + 1), "70 levels"),
+        (b'{"a":' * (DEEPEST + 1), "70 levels"),
         (nested(200_000), "values"),
         (b"[" + b"1," * (MOST_VALUES + 1) + b"1]", "50,000 values"),
         (b"{" + b",".join(b'"%d":1' % n for n in range(MOST_VALUES + 2)) + b"}", "50,000 values"),

@@ -106,7 +106,7 @@ async def test_a_key_needs_the_scope_of_what_it_asks(ask: Ask, method: str, path
 
 
 @pytest.mark.parametrize(
-    "given", ["Bearer", "Bearer wl_1_2", "Basic abc", "bearer " + "x" * 100_000, "Bearer wl_", "wl_x_y", "Bearer \xff"]
+    "given", ["Bearer", "Bearer wl_1_2", "Basic abc", "bearer " + "x" * 16_000, "Bearer wl_", "wl_x_y", "Bearer \xff"]
 )
 async def test_what_is_no_key_lets_nobody_in(ask: Ask, given: str) -> None:
     async with ask(None) as client:
