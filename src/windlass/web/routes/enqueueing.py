@@ -78,6 +78,7 @@ class Enqueue(Asked):
 async def enqueue(body: Enqueue, request: Request, response: Response, app: App, caller: Enqueuer) -> JobShape:
     """Create a job. A duplicate is refused with 409 and the id of the job that is there."""
     asked = await _asked(body, app, caller, {})
+    await limiter_of(request).check_quota(app, caller)
     found = await met(caller, app, await _enqueued(body, app, asked, id_of(request)))
     if isinstance(found, Exception):
         raise found
