@@ -95,3 +95,21 @@ def test_layers_of_the_application_are_outside_those_of_a_handler() -> None:
     assert registry.around_run(surrounded) == (first, second, own)
     assert registry.around_enqueue("surrounded") == (first, second, own)
     assert registry.around_enqueue("plain") == registry.around_enqueue("elsewhere") == (first, second)
+
+
+def test_what_is_built_in_runs_but_is_none_of_the_applications() -> None:
+    @layer_of
+    def around(_: Ctx) -> Iterator[None]:
+        yield
+
+    registry, own = registry_of("mail.send"), declared(work, name="windlass.bulk")
+    registry.lay_around_run(around)
+    registry.build_in(own)
+    assert registry.get("windlass.bulk") is own
+    assert [one.name for one in registry] == ["mail.send"]
+    assert registry.built_in() == registry.built_in([own.options.queue]) == {"windlass.bulk"}
+    assert registry.built_in(["another"]) == frozenset()
+    assert registry.around_run(own) == ()
+    assert len(registry.around_run(registry.get("mail.send"))) == 1
+    with pytest.raises(HandlerExists, match=r"'windlass.bulk' is taken by"):
+        registry.add(declared(other_work, name="windlass.bulk"))

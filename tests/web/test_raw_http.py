@@ -28,6 +28,8 @@ ODD = {
     "trace": b"TRACE /api/v1/queue HTTP/1.1\r\n" + HOST + b"\r\n",
     "foo": b"FOO /api/v1/queue HTTP/1.1\r\n" + HOST + b"\r\n",
     "no http": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "many headers": b"GET /healthz HTTP/1.1\r\n" + HOST + b"X-Padding: 1\r\n" * 400 + b"\r\n",
+    "long header": b"GET /healthz HTTP/1.1\r\n" + HOST + b"X-Padding: " + b"a" * 30_000 + b"\r\n\r\n",
     "line feeds": b"GET /healthz HTTP/1.1\nHost: x\n y\n\n",
 }
 
