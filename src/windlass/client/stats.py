@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from windlass.client.counting import Counts, counted
-from windlass.client.sharing import Shared
+from windlass.client.sharing import Shared, SharedByQuestion
 from windlass.core.signals import as_duration
 from windlass.core.status import Status
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from windlass.client.client import Client
+    from windlass.client.own_stats import OwnStats
     from windlass.stores.contract import Minute
 
 HOUR = timedelta(hours=1)
@@ -125,6 +126,14 @@ class StatsRoom:
         self._client = client
         self._shared: dict[timedelta, Shared[Overview]] = {}
         self._recent = Recent()
+        self._own = SharedByQuestion()
+
+    def only(self, user: str) -> OwnStats:
+        """The figures of one user's jobs: those of others are as if they were not there."""
+        from windlass.client.jobs import JobsRoom  # only who serves users asks for it
+        from windlass.client.own_stats import OwnStats
+
+        return OwnStats(self._client, JobsRoom(self._client).only(user), self._own)
 
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many jobs stand where, and what ended in the last hour or another time, as of at most so long ago.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from windlass.client.dead_letters import DeadLettersRoom
     from windlass.client.jobs import JobsRoom
     from windlass.client.operations import OperationsRoom
+    from windlass.client.own_stats import OwnStats
+    from windlass.client.stats import StatsRoom
     from windlass.web.answers import Answers
 
 EVERYBODY = "*"
@@ -72,6 +74,10 @@ class Caller:
     def dead_letters(self, app: Answers) -> DeadLettersRoom:
         """The failed ones among them."""
         return app.dead_letters if self.sees_all else app.dead_letters.only(self.owner)
+
+    def stats(self, app: Answers) -> StatsRoom | OwnStats:
+        """Figures of them."""
+        return app.stats if self.sees_all else app.stats.only(self.owner)
 
     def operations(self, app: Answers) -> OperationsRoom:
         """Orders for many of them."""

@@ -55,7 +55,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     errors.JobTimeout: Kind(504, "job-timeout", "The job ran longer than its timeout"),
     errors.JobError: Kind(409, "refused", "That cannot be done to the job"),
     errors.QueueFull: Kind(
-        429, "queue-full", "The queue holds as many jobs as it may", ("queue", "depth"), retry_after=5
+        429, "queue-full", "The queue holds as many jobs as it may", ("queue",), told=False, retry_after=5
     ),
     errors.LeaseLost: Kind(409, "lease-lost", "The job is another worker's by now"),
     errors.LockHeld: Kind(409, "lock-held", "Somebody else holds the lock", ("name",)),
