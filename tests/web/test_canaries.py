@@ -73,12 +73,14 @@ async def test_no_canary_is_in_an_answer_a_log_line_or_the_store(
                     "/nowhere",
                 ]
                 for id_ in ids:
-                    paths += [f"/queue/{id_}", f"/queue/{id_}/history", f"/queue/{id_}/explain"]
+                    paths += [f"/queue/{id_}{of}" for of in ("", "/history", "/explain", "/events")]
                 answers += [await web.get(path) for path in paths]
             answers.append(await web.get("/queue", headers={"Authorization": f"Bearer {HEADER}"}))
         shown = (await _job(answers, ids[0]), await _job(answers, ids[1]))
         assert shown[0]["payload"] == {"token": "***"} or shown[0]["payload"] == {"to": "ann", "token": "***"}
         assert shown[0]["result"] == "***"
+        streams = [answer.text for answer in answers if answer.url.path.endswith("/events")]
+        assert ["event: job" in text and '"***"' in text for text in streams] == [True, True]
         assert shown[1]["error"]["message"] == "***: cannot reach postgresql://***@db/shop, password=***"
         assert "***" in shown[1]["error"]["traceback"]
         told(*[answer.text for answer in answers], *[answer.headers for answer in answers])
