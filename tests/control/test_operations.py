@@ -109,6 +109,7 @@ async def test_it_is_no_surprise(app: Windlass) -> None:
     assert (await count(app, type="windlass.bulk", status="queued"), len(app.registry)) == (1, 0)
     async with working(app):
         assert [one.type for one in await app.types.overview()] == []
+        await until(app.workers.list, "the worker to describe itself")
         [worker] = await app.workers.list()
         assert worker.types == ("windlass.bulk",)  # so that a waiting one is not told to have no worker
     with pytest.raises(SettingsError, match="no filter"):

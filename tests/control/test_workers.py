@@ -11,6 +11,7 @@ from tests.contract.places import Place
 from tests.support.apps import working
 from tests.support.until import until
 from windlass import Presence, SettingsError, Windlass
+from windlass.client.operations import TYPE as BULK
 from windlass.stores.contract import WorkerInfo
 
 HANDY = WorkerInfo(
@@ -68,7 +69,8 @@ async def test_a_worker_is_there_while_it_runs(app: Windlass) -> None:
     async with working(app, concurrency=3):
 
         async def seen() -> bool:
-            return [(one.presence, one.types) for one in await app.workers.list()] == [(Presence.ALIVE, ("noop",))]
+            told = [(one.presence, one.types) for one in await app.workers.list()]
+            return told == [(Presence.ALIVE, ("noop", BULK))]
 
         await until(seen, "the worker to describe itself")
         assert [one.slots for one in await app.workers.list()] == [3]
