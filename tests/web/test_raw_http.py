@@ -79,6 +79,21 @@ def test_what_is_no_proper_request_is_refused(place: tuple[str, int], name: str)
 
 
 @pytest.mark.timeout(60)
+def test_a_range_is_not_kept_to_and_nobody_is_left_waiting_for_a_word_to_go_on(place: tuple[str, int]) -> None:
+    ranges = b"Range: bytes=" + b",".join(b"%d-%d" % (at, at + 1) for at in range(1_000)) + b"\r\n"
+    assert status(place, b"GET /healthz HTTP/1.1\r\n" + HOST + ranges + b"\r\n") == 200
+    assert status(place, POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n") in (100, 401)
+
+
+@pytest.mark.timeout(60)
+def test_who_goes_in_the_middle_of_a_body_leaves_nothing_behind(place: tuple[str, int]) -> None:
+    for _ in range(50):
+        with socket.create_connection(place, timeout=15) as connection:
+            connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
+    assert status(place, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == 200
+
+
+@pytest.mark.timeout(60)
 def test_many_that_say_nothing_hold_up_nobody(place: tuple[str, int]) -> None:
     slow = [socket.create_connection(place, timeout=15) for _ in range(100)]
     for one in slow:
