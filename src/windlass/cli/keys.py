@@ -13,6 +13,8 @@ from windlass.cli.facts import at
 from windlass.cli.output import NOT_FOUND, USAGE, Stop
 from windlass.cli.words import maybe_duration, value
 from windlass.core.keys import shown
+from windlass.core.values import encode
+from windlass.core.wording import clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +111,7 @@ def _show(desk: Desk, found: Sequence[Key]) -> None:
     elif not found:
         desk.screen.say("no keys yet: windlass keys create NAME --owner NAME makes one")
     else:
-        heads = ("id", "name", "owner", "scopes", "limited to", "last used", "state")
+        heads = ("id", "name", "owner", "scopes", "limited to", "attributes", "last used", "state")
         desk.screen.table(heads, [_row(key) for key in found])
 
 
@@ -118,8 +120,10 @@ def _row(key: Key) -> tuple[object, ...]:
         *(f"queue {name}" for name in sorted(key.grants.queues or ())),
         *(f"type {name}" for name in sorted(key.grants.types or ())),
     ]
-    used = at(key.used_at) or "never"
-    return key.id, key.name, key.owner, ", ".join(sorted(key.scopes)), ", ".join(limits) or "–", used, _state(key)
+    used = "never" if key.used_at is None else _minute(key.used_at)
+    attributes = ", ".join(f"{name}={encode(known)}" for name, known in sorted(key.grants.attributes.items()))
+    scopes = ", ".join(sorted(key.scopes))
+    return key.id, key.name, key.owner, scopes, ", ".join(limits) or "–", attributes or "–", used, _state(key)
 
 
 def _state(key: Key) -> str:
@@ -128,7 +132,12 @@ def _state(key: Key) -> str:
     if key.expires_at is None:
         return "lets in"
     # By this host's clock: what lets in is for the store to say.
-    return f"until {at(key.expires_at)}" if key.expires_at > datetime.now(UTC) else f"expired {at(key.expires_at)}"
+    word = "until" if key.expires_at > datetime.now(UTC) else "expired"
+    return f"{word} {_minute(key.expires_at)}"
+
+
+def _minute(instant: datetime) -> str:
+    return clock(instant).rpartition(":")[0]
 
 
 def _facts(key: Key) -> dict[str, object]:
