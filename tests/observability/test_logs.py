@@ -4,76 +4,17 @@ import io
 import json
 import logging
 from collections.abc import Generator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import get_args
 
 import pytest
 
+from tests.observability.every_event import ALL, JOB, ended
 from windlass.core import events
 from windlass.core.history import Happened
-from windlass.core.job import Error, Job
+from windlass.core.job import Error
 from windlass.core.status import Status
-from windlass.core.transition import Transition
 from windlass.observability.logs import LOGGER, Format, describe, level_of, write_lines
-
-NOW = datetime(2026, 11, 30, tzinfo=UTC)
-JOB = Job(
-    id="j1",
-    type="send",
-    queue="mail",
-    payload_json="{}",
-    status=Status.PROCESSING,
-    priority=100,
-    run_at=NOW,
-    attempts=1,
-    max_attempts=5,
-    crashes=0,
-    max_crashes=3,
-    timeout=None,
-    created_at=NOW,
-    updated_at=NOW,
-    queued_at=NOW,
-    correlation_id="c1",
-)
-
-
-def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
-    return events.JobEnded(JOB, Transition(id="j1", token=1, to=to, happened=happened, **more), 0.5)  # type: ignore[arg-type]  # any
-
-
-ALL: list[events.Event] = [
-    events.JobEnqueued("j1", "send", "mail"),
-    events.JobEnqueuedInTransaction("j1", "send", "mail"),
-    events.JobReplaced("j1", "send", "mail"),
-    events.JobDeduplicated("j1", "send", "mail", "receipt:1"),
-    events.JobClaimed(JOB),
-    events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
-    events.JobOperated("j1", "replay", "ann", replay_id="j2"),
-    events.JobOperatedInTransaction("j1", "retry", "ann"),
-    events.JobSignalled("j1", "approved", "ann", freed=True),
-    events.JobRescued(JOB, Status.QUEUED),
-    events.JobExpired("j1"),
-    events.JobDiscarded("j1", "send", "ann", "a test order"),
-    events.JobStarted(JOB),
-    ended(Status.SUCCEEDED, Happened.SUCCEEDED),
-    events.ResultRefused(JOB, Transition(id="j1", token=1, to=Status.SUCCEEDED, happened=Happened.SUCCEEDED)),
-    events.JobFenced(JOB),
-    events.JobStuck(JOB, 1),
-    events.LoopBlocked(2.0, ("send",)),
-    events.WorkerStarted("w1", "sqlite:///x", (), ("send",), 20),
-    events.WorkerWarned("w1", "queues", "queue 'mial' is named by no handler here"),
-    events.WorkerStopping("w1", 2, timedelta(seconds=30)),
-    events.WorkerStopped("w1", 3, 1),
-    events.JobsPromoted(3),
-    events.JobsUnblocked(2),
-    events.JobsAged(1),
-    events.JobsPruned(2),
-    events.ScheduleFired("morning", NOW, "j1"),
-    events.ScheduleSkipped("morning", NOW),
-    events.ScheduleMissed("morning", NOW, 3),
-    events.StoreTroubled("claim", "gone"),
-    events.StoreRecovered("claim", 1.5),
-]
 
 
 @pytest.fixture(autouse=True)
