@@ -65,6 +65,8 @@ ALL: list[events.Event] = [
     events.ScheduleFired("morning", NOW, "j1"),
     events.ScheduleSkipped("morning", NOW),
     events.ScheduleMissed("morning", NOW, 3),
+    events.LoopAnswered(0.002),
+    events.StoreCalled("claim", 0.004, went_well=False),
     events.StoreTroubled("claim", "gone"),
     events.StoreRecovered("claim", 1.5),
 ]

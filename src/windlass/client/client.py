@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from windlass.client.handle import Handle
 from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
 from windlass.client.surrounding import surrounded, surrounded_now
+from windlass.client.timing import timed
 from windlass.core.draft import Draft, Options
 from windlass.core.errors import DuplicateJob, QueueFull, TransactionRefused, WindlassError
 from windlass.core.events import (
@@ -175,7 +177,7 @@ class Client:
 
     def _gather_in(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._coalescer = Coalescer(self.store.jobs.insert)
+        self._coalescer = Coalescer(partial(self._insert, self.store))
         self._changes = Changes(self.store.notices)
         self._catalogue = Catalogue(self.store, self.seals)
 
@@ -257,7 +259,7 @@ class Client:
         """The same without its layers, as a replay is: it has what the job before it had."""
         tx = self.transaction(tx)
         if tx is not None:
-            [verdict] = await self.store.jobs.insert([draft], tx)
+            [verdict] = await self._insert(self.store, [draft], tx)
         else:
             verdict = await (self.behind.get() or self).put(draft)
         if not self.hub.silent:
@@ -271,8 +273,14 @@ class Client:
             await self.ready()
         if self._coalescer is not None and loop is self._loop:
             return await self._coalescer.put(draft)
-        [verdict] = await self.store.jobs.insert([draft])
+        [verdict] = await self._insert(self.store, [draft])
         return verdict
+
+    async def _insert(self, store: Store, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:
+        # Inside the caller's transaction how long it takes is the caller's affair.
+        if tx is not None:
+            return await store.jobs.insert(drafts, tx)
+        return await timed(self.hub, "enqueue", lambda: store.jobs.insert(drafts))
 
     def enqueue_sync(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
         """The same for code without an event loop; inside a transaction it runs on this very thread."""
@@ -327,7 +335,7 @@ class Client:
     async def _insert_batch(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object | None) -> list[Handle[Any]]:
         store = self.store if tx is not None else await self.ready()
         async with self.surrounded([draft for draft, _ in batch]) as drafts:
-            verdicts = await store.jobs.insert(drafts, tx)
+            verdicts = await self._insert(store, drafts, tx)
             return self.handles(_with(drafts, batch), verdicts, tx)
 
     def _insert_now(self, batch: Sequence[tuple[Draft, Codec | None]], tx: object) -> list[Handle[Any]]:
@@ -362,7 +370,7 @@ class Client:
         tx = self.transaction(tx)
         store = self.store if tx is not None else await self.ready()
         async with self.surrounded([draft for draft, _ in batch]) as drafts:
-            verdicts = await store.jobs.insert(drafts, tx)
+            verdicts = await self._insert(store, drafts, tx)
         found: list[Handle[Any] | WindlassError] = []
         for (draft, codec), verdict in zip(_with(drafts, batch), verdicts, strict=True):
             if not self.hub.silent:

@@ -329,6 +329,24 @@ class LoopBlocked:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopAnswered:
+    """The event loop took so long to get to what was asked of it: a worker asks four times a second."""
+
+    name: ClassVar[str] = "worker.answered"
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCalled:
+    """A call of a worker, or of an enqueue outside of transactions, has come back from the store, or failed."""
+
+    name: ClassVar[str] = "store.called"
+    doing: str
+    seconds: float
+    went_well: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StoreTroubled:
     """A store call failed; it is tried again. Announced once per change of state, not per try."""
 
@@ -375,6 +393,8 @@ Event: TypeAlias = (
     | WorkerStopping
     | WorkerStopped
     | LoopBlocked
+    | LoopAnswered
+    | StoreCalled
     | StoreTroubled
     | StoreRecovered
 )

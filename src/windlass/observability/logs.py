@@ -136,6 +136,8 @@ def level_of(event: events.Event) -> int:
             | events.JobClaimed()
             | events.JobsPromoted()
             | events.JobsUnblocked()
+            | events.LoopAnswered()
+            | events.StoreCalled()
         ):
             return logging.DEBUG
         case events.JobRescued():
@@ -239,6 +241,8 @@ _Remaining: TypeAlias = (
     | events.ScheduleFired
     | events.ScheduleSkipped
     | events.ScheduleMissed
+    | events.LoopAnswered
+    | events.StoreCalled
     | events.StoreTroubled
     | events.StoreRecovered
 )
@@ -268,6 +272,12 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
             return event.name.removeprefix("jobs."), {"count": event.count}, plural(event.count, "job")
         case events.ScheduleFired() | events.ScheduleSkipped() | events.ScheduleMissed():
             return _ticked(event)
+        case events.LoopAnswered():
+            return "loop-answered", {"seconds": round(event.seconds, 6)}, f"after {event.seconds:.6f} s"
+        case events.StoreCalled():
+            facts = {"doing": event.doing, "seconds": round(event.seconds, 6), "went_well": event.went_well}
+            how = "took" if event.went_well else "failed after"
+            return "store-called", facts, f"{event.doing} {how} {event.seconds:.6f} s"
         case events.StoreTroubled():
             return "store-trouble", {"doing": event.doing, "error": event.error}, f"cannot {event.doing}: {event.error}"
         case events.StoreRecovered():

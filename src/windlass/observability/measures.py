@@ -86,6 +86,11 @@ WORKERS_STARTED = Measure("workers.started", Kind.COUNT, (), "Workers that began
 WORKERS_STOPPED = Measure("workers.stopped", Kind.COUNT, (), "Workers that ended in order.")
 WORKER_WARNINGS = Measure("worker.warnings", Kind.COUNT, ("about",), "What somebody should see to.")
 LOOP_BLOCKED = Measure("loop.blocked", Kind.SECONDS, (), "How long the event loop stood still when that was noticed.")
+LOOP_LAG = Measure("loop.lag", Kind.SECONDS, (), "How long the event loop took to get to a call, four times a second.")
+STORE_CALLS = Measure(
+    "store.call", Kind.SECONDS, ("doing",), "How long calls of the store took, also those that failed."
+)
+STORE_FAILURES = Measure("store.failures", Kind.COUNT, ("doing",), "Calls of the store that failed, each try.")
 STORE_ERRORS = Measure("store.errors", Kind.COUNT, ("doing",), "Times that calls of the store began to fail.")
 STORE_AWAY = Measure("store.away", Kind.SECONDS, ("doing",), "From the first failed call to one that worked again.")
 
@@ -116,6 +121,9 @@ MEASURES: tuple[Measure, ...] = (
     WORKERS_STOPPED,
     WORKER_WARNINGS,
     LOOP_BLOCKED,
+    LOOP_LAG,
+    STORE_CALLS,
+    STORE_FAILURES,
     STORE_ERRORS,
     STORE_AWAY,
 )
@@ -213,6 +221,8 @@ _Seldom: TypeAlias = (
     | events.WorkerStopping
     | events.WorkerStopped
     | events.LoopBlocked
+    | events.LoopAnswered
+    | events.StoreCalled
     | events.StoreTroubled
     | events.StoreRecovered
 )
@@ -235,6 +245,11 @@ def _seldom(event: _Seldom, bounds: Bounds) -> Sequence[Measurement]:
             return (Measurement(WORKERS_STARTED, 1, ()),)
         case events.LoopBlocked(seconds):
             return (Measurement(LOOP_BLOCKED, seconds, ()),)
+        case events.LoopAnswered(seconds):
+            return (Measurement(LOOP_LAG, seconds, ()),)
+        case events.StoreCalled(doing, seconds, went_well):
+            took = Measurement(STORE_CALLS, seconds, (doing,))
+            return (took,) if went_well else (took, Measurement(STORE_FAILURES, 1, (doing,)))
         case events.StoreRecovered(doing, seconds):
             return (Measurement(STORE_AWAY, seconds, (doing,)),)
         case events.WorkerStopping() | events.JobOperatedInTransaction():

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.events import Hub, JobFenced, LoopBlocked, StoreTroubled, WorkerWarned
+from windlass.core.events import Hub, JobFenced, LoopAnswered, LoopBlocked, StoreTroubled, WorkerWarned
 from windlass.core.redaction import redact
 from windlass.stores.contract import SILENT, Lease
 from windlass.worker.ending import done_within, end_all
@@ -56,6 +56,7 @@ class Leasing:
         self._opened: asyncio.Future[None] | None = None
         self._thread: threading.Thread | None = None
         self._answered = time.monotonic()
+        self._asked: float | None = None
         self._late: set[asyncio.Task[bool]] = set()
         self._replacing: asyncio.Task[None] | None = None
         self.lag = 0.0
@@ -270,6 +271,8 @@ class Leasing:
             self._told_blocked = True
             types = {one.job.type for one in list(self._slots.running.values()) if one.declaration.mode == "coroutine"}
             self._hub.tell(LoopBlocked(lag, tuple(sorted(types))))
+        # The first question that is open counts: a loop that stood still answers all of them at once.
+        self._asked = self._asked or now
         self.in_loop(self._answer)
 
     _told_blocked = False
@@ -277,6 +280,9 @@ class Leasing:
     def _answer(self) -> None:
         self._answered = time.monotonic()
         self._told_blocked = False
+        asked, self._asked = self._asked, None
+        if asked is not None and not self._hub.silent:
+            self._hub.tell(LoopAnswered(self._answered - asked))
 
     def in_loop(self, call: Callable[..., object], *args: object) -> None:
         """Call something in the worker's loop, from any thread."""

@@ -7,6 +7,7 @@ import random
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from windlass.client.timing import timed
 from windlass.core.errors import StoreError
 from windlass.core.events import Hub, StoreRecovered, StoreTroubled
 from windlass.core.redaction import redact
@@ -30,7 +31,7 @@ class Steady:
     async def attempt(self, call: Callable[[], Awaitable[T]]) -> T | None:
         """The call's result; on an error, None after a wait that grows with every failure in a row."""
         try:
-            result = await call()
+            result = await timed(self._hub, self._doing, call)
         except Exception as error:  # noqa: BLE001  # a loop that ends for one bad answer would stop the whole worker
             if self._since is None:
                 self._since = time.monotonic()
