@@ -330,10 +330,21 @@ class LoopBlocked:
 
 @dataclass(frozen=True, slots=True)
 class LoopAnswered:
-    """The event loop took so long to get to what was asked of it: a worker asks four times a second."""
+    """The event loop took so long to get to what was asked of it: a worker asks four times a second.
+
+    With it goes how the worker stands just then.
+    """
 
     name: ClassVar[str] = "worker.answered"
     seconds: float
+    worker_id: str = ""
+    slots: int = 0
+    busy: int = 0
+    """of its slots, how many hold a job"""
+    stuck: int = 0
+    """of these, how many are held by handlers that do not end"""
+    pushed: bool = True
+    """whether the store tells of changes by push: without that only polling finds them"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,6 @@ JOBS_RESCUED = Measure(
 JOBS_REFUSED = Measure("jobs.refused", Kind.COUNT, _OF_A_JOB, "Late results that the store refused.")
 JOBS_FENCED = Measure("jobs.fenced", Kind.COUNT, _OF_A_JOB, "Running jobs given up because their lease was lost.")
 JOBS_STUCK = Measure("jobs.stuck", Kind.COUNT, _OF_A_JOB, "Jobs past their timeout in threads that go on.")
-THREADS_STUCK = Measure("threads.stuck", Kind.GAUGE, (), "Threads that went on when the newest job got stuck.")
 JOBS_EXPIRED = Measure("jobs.expired", Kind.COUNT, (), "Jobs cancelled because no worker had taken them in time.")
 JOBS_PROMOTED = Measure("jobs.promoted", Kind.COUNT, ("queue",), "Scheduled and retrying jobs that became due.")
 JOBS_UNBLOCKED = Measure("jobs.unblocked", Kind.COUNT, (), "Blocked jobs that a sweep let go on.")
@@ -86,6 +85,12 @@ WORKERS_STARTED = Measure("workers.started", Kind.COUNT, (), "Workers that began
 WORKERS_STOPPED = Measure("workers.stopped", Kind.COUNT, (), "Workers that ended in order.")
 WORKER_WARNINGS = Measure("worker.warnings", Kind.COUNT, ("about",), "What somebody should see to.")
 LOOP_BLOCKED = Measure("loop.blocked", Kind.SECONDS, (), "How long the event loop stood still when that was noticed.")
+SLOTS = Measure("slots", Kind.GAUGE, (), "Slots of the workers here: so many jobs run at once.")
+SLOTS_BUSY = Measure("slots.busy", Kind.GAUGE, (), "Slots that hold a job.")
+SLOTS_STUCK = Measure("slots.stuck", Kind.GAUGE, (), "Slots held by handlers that do not end past their timeout.")
+NOTIFIER_HEALTHY = Measure(
+    "notifier.healthy", Kind.GAUGE, (), "1 while changes of the store arrive by push, 0 while only polling finds them."
+)
 LOOP_LAG = Measure("loop.lag", Kind.SECONDS, (), "How long the event loop took to get to a call, four times a second.")
 STORE_CALLS = Measure(
     "store.call", Kind.SECONDS, ("doing",), "How long calls of the store took, also those that failed."
@@ -109,7 +114,6 @@ MEASURES: tuple[Measure, ...] = (
     JOBS_REFUSED,
     JOBS_FENCED,
     JOBS_STUCK,
-    THREADS_STUCK,
     JOBS_EXPIRED,
     JOBS_PROMOTED,
     JOBS_UNBLOCKED,
@@ -122,6 +126,10 @@ MEASURES: tuple[Measure, ...] = (
     WORKER_WARNINGS,
     LOOP_BLOCKED,
     LOOP_LAG,
+    SLOTS,
+    SLOTS_BUSY,
+    SLOTS_STUCK,
+    NOTIFIER_HEALTHY,
     STORE_CALLS,
     STORE_FAILURES,
     STORE_ERRORS,
@@ -236,8 +244,8 @@ def _seldom(event: _Seldom, bounds: Bounds) -> Sequence[Measurement]:
             return (_of(JOBS_REFUSED, job, bounds),)
         case events.JobFenced(job):
             return (_of(JOBS_FENCED, job, bounds),)
-        case events.JobStuck(job, stuck):
-            return (_of(JOBS_STUCK, job, bounds), Measurement(THREADS_STUCK, stuck, ()))
+        case events.JobStuck(job):
+            return (_of(JOBS_STUCK, job, bounds),)
         case events.JobsPromoted(_, queues):
             return [Measurement(JOBS_PROMOTED, n, (bounds.queue(queue),)) for queue, n in queues.items()]
         case events.WorkerStarted():
@@ -245,8 +253,14 @@ def _seldom(event: _Seldom, bounds: Bounds) -> Sequence[Measurement]:
             return (Measurement(WORKERS_STARTED, 1, ()),)
         case events.LoopBlocked(seconds):
             return (Measurement(LOOP_BLOCKED, seconds, ()),)
-        case events.LoopAnswered(seconds):
-            return (Measurement(LOOP_LAG, seconds, ()),)
+        case events.LoopAnswered(seconds, _, slots, busy, stuck, pushed):
+            return (
+                Measurement(LOOP_LAG, seconds, ()),
+                Measurement(SLOTS, slots, ()),
+                Measurement(SLOTS_BUSY, busy, ()),
+                Measurement(SLOTS_STUCK, stuck, ()),
+                Measurement(NOTIFIER_HEALTHY, int(pushed), ()),
+            )
         case events.StoreCalled(doing, seconds, went_well):
             took = Measurement(STORE_CALLS, seconds, (doing,))
             return (took,) if went_well else (took, Measurement(STORE_FAILURES, 1, (doing,)))

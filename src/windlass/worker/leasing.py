@@ -282,7 +282,17 @@ class Leasing:
         self._told_blocked = False
         asked, self._asked = self._asked, None
         if asked is not None and not self._hub.silent:
-            self._hub.tell(LoopAnswered(self._answered - asked))
+            slots = self._slots
+            self._hub.tell(
+                LoopAnswered(
+                    self._answered - asked,
+                    worker_id=self._config.worker_id,
+                    slots=self._config.concurrency,
+                    busy=slots.taken,
+                    stuck=slots.stuck(self._answered).total(),
+                    pushed=self._origin.notices.healthy,
+                )
+            )
 
     def in_loop(self, call: Callable[..., object], *args: object) -> None:
         """Call something in the worker's loop, from any thread."""
