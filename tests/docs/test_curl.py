@@ -7,13 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, source
-from tests.support.until import until_sync
+from tests.docs.pages import ROOT
+from tests.support.serving import serving
 from windlass import Windlass
 
 APP = """
@@ -38,18 +37,8 @@ def test_every_line_with_curl_is_answered_as_it_shows(tmp_path: Path) -> None:
     key = app.run_sync(app.keys.create("the page", owner="*", scopes=["admin"])).secret
     job = app.enqueue_sync("mail.send", {"to": "ada"}).id
     app.close()
-    log = tmp_path / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "windlass", "serve", "shop:app", "--port", "0", "--worker"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": f"{source()}:{tmp_path}"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        until_sync(lambda: "/api/v1" in log.read_text(), "the server to say where it is", within=30)
-        [url] = re.findall(r"http://\S+/api/v1", log.read_text())
+    with serving(tmp_path, "shop:app", "--worker") as server:
+        url = f"{server.url}/api/v1"
         lines = 0
         for block in BLOCKS:
             for command, shown in re.findall(r"^\$ (curl .*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
@@ -60,9 +49,6 @@ def test_every_line_with_curl_is_answered_as_it_shows(tmp_path: Path) -> None:
                 else:
                     assert _CHANGING.sub("…", told.strip()) == _CHANGING.sub("…", shown.strip()), command
                 lines += 1
-    finally:
-        process.terminate()
-        process.wait(30)
     assert lines >= 8
 
 

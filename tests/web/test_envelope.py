@@ -90,3 +90,23 @@ async def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
     await Envelope(never, slowest=0.01)(scope, receive, send)
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"])["status"] == 408
+
+
+async def test_a_body_that_comes_in_drops_is_not_waited_for() -> None:
+    async def reading(_scope: Any, receive: Any, _send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(0.03)  # each drop comes in time, and they never end
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}
+    async with asyncio.timeout(5):
+        await Envelope(reading, slowest=0.1)(scope, receive, send)
+    assert sent[0]["status"] == 408

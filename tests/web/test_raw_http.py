@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import socket
-import subprocess
-import sys
+import time
 from collections.abc import Generator
-from pathlib import Path
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.until import until_sync
-from windlass import Windlass
+from tests.support.serving import key_at, serving
+from windlass.web.connections import SLOWEST_HEAD
+from windlass.web.envelope import SLOWEST
 
-SOURCE = Path(__file__).parents[2] / "src"
 HOST = b"Host: 127.0.0.1\r\n"
 POST = b"POST /api/v1/queue/enqueue HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 ODD = {
@@ -34,30 +32,28 @@ ODD = {
 }
 
 
+class Place(NamedTuple):
+    """Where a server listens, and the header that lets in."""
+
+    address: tuple[str, int]
+    key: bytes
+
+
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, int], None, None]:
-    """Where a server listens."""
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Place, None, None]:
+    """A server that has to end well, without a traceback."""
     home = tmp_path_factory.mktemp("raw")
-    app = Windlass(f"sqlite:///{home / 'shop.db'}")
-    app.run_sync(app.keys.create("a test", owner="*", scopes=["admin"]))
-    app.close()
-    log = home / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "windlass", "--store", "sqlite:///shop.db", "serve", "--port", "0"],
-            cwd=home,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        until_sync(lambda: "/api/v1" in log.read_text(), "the server to say where it is", within=30)
-        [port] = re.findall(r"http://127.0.0.1:(\d+)/api/v1", log.read_text())
-        yield "127.0.0.1", int(port)
-    finally:
-        process.terminate()
-        assert process.wait(30) == 0
-    assert "Traceback" not in log.read_text()
+    url = f"sqlite:///{home / 'shop.db'}"
+    key = f"Authorization: Bearer {key_at(url)}\r\n".encode()
+    with serving(home, store=url) as server:
+        yield Place(("127.0.0.1", server.port), key)
+    assert "Traceback" not in server.log
+
+
+@pytest.fixture
+def place(served: Place) -> tuple[str, int]:
+    """Where it listens."""
+    return served.address
 
 
 def status(place: tuple[str, int], request: bytes) -> int:
@@ -94,11 +90,72 @@ def test_who_goes_in_the_middle_of_a_body_leaves_nothing_behind(place: tuple[str
 
 
 @pytest.mark.timeout(60)
-def test_many_that_say_nothing_hold_up_nobody(place: tuple[str, int]) -> None:
-    slow = [socket.create_connection(place, timeout=15) for _ in range(100)]
-    for one in slow:
-        one.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\n")  # chunked, and never an end
-    assert status(place, b"GET /healthz HTTP/1.0\r\n" + HOST + b"\r\n") == 200
-    for one in slow:
-        one.close()
-    assert status(place, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == 200
+def test_a_thousand_at_once_are_all_answered(served: Place) -> None:
+    with ExitStack() as stack:
+        many = [stack.enter_context(socket.create_connection(served.address, timeout=30)) for _ in range(1_000)]
+        for one in many:
+            one.sendall(b"GET /api/v1/queue HTTP/1.1\r\n" + HOST + served.key + b"\r\n")
+        answers = [one.recv(65_536).split()[1] for one in many]
+    assert set(answers) == {b"200"}
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\n" + HOST
+# What is sent first, and what is sent again and again.
+SLOW = {
+    "nothing at all": (b"", b""),
+    "headers, one by one": (HEALTH, b"X: 1\r\n"),
+    "a second request": (HEALTH + b"\r\n" + HEALTH, b"X: 1\r\n"),
+    "a body, byte by byte": (POST + b"KEYContent-Length: 1000\r\n\r\n{", b" "),
+    "chunks without an end": (POST + b"KEYTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "a body of nobody": (POST + b"Content-Length: 1000\r\n\r\n{", b" "),
+}
+EACH = 50
+
+
+@pytest.mark.timeout(90)
+def test_who_is_slow_on_purpose_is_let_go_and_holds_up_nobody(served: Place) -> None:
+    """Slow loris in each of its forms, all at the same moment."""
+    longest = 0.0
+    with ExitStack() as stack:
+        slow = list[tuple[socket.socket, bytes]]()
+        for first, more in [*SLOW.values()] * EACH:
+            one = stack.enter_context(socket.create_connection(served.address, timeout=15))
+            one.sendall(first.replace(b"KEY", served.key))
+            one.setblocking(False)
+            slow.append((one, more))
+        began = time.monotonic()
+        while slow:
+            asked = time.monotonic()
+            assert asked - began < max(SLOWEST_HEAD, SLOWEST) + 4, f"{len(slow)} are still waited for"
+            assert status(served.address, HEALTH + b"\r\n") == 200
+            longest = max(longest, time.monotonic() - asked)
+            slow = [(one, more) for one, more in slow if not closed(one, more)]
+            time.sleep(0.4)  # what comes slowly is the subject of this test
+    assert longest < 2
+
+
+def closed(connection: socket.socket, more: bytes) -> bool:
+    """Whether the server has closed it; else a little more is sent."""
+    try:
+        while connection.recv(65_536):
+            pass
+    except BlockingIOError:
+        with suppress(ConnectionError):
+            connection.sendall(more)
+        return False
+    except ConnectionError:
+        return True
+    return True
+
+
+@pytest.mark.timeout(60)
+def test_who_is_slow_but_honest_is_served(served: Place) -> None:
+    body = b'{"type": "later", "delay": 60}'
+    with socket.create_connection(served.address, timeout=15) as connection:
+        connection.sendall(HEALTH + b"\r\n")
+        while b"}" not in connection.recv(65_536):  # its last byte
+            pass
+        for piece in (POST, served.key, b"Content-Length: %d\r\n\r\n" % len(body), body[:9], body[9:]):
+            time.sleep(0.2)  # slower than one write, far from the bounds
+            connection.sendall(piece)
+        assert connection.recv(65_536).split()[1] in (b"201", b"422")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -19,13 +18,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.until import until_sync
-from windlass import Windlass
+from tests.support.serving import key_at, serving
 
 LONGER = os.environ.get("WINDLASS_TEST_SCHEMATHESIS")
 EXAMPLES = LONGER or "4"
 FEWER = LONGER or "2"
-SOURCE = Path(__file__).parents[2] / "src"
 APP = """
 from pydantic import BaseModel
 
@@ -101,23 +98,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served, None, 
     home = tmp_path_factory.mktemp("schemathesis")
     (home / "shop.py").write_text(APP)
     (home / "schemathesis.toml").write_text(CONFIG)
-    app = Windlass(f"sqlite:///{home / 'shop.db'}")
-    everything = ["enqueue", "read", "operate"]
-    admin = app.run_sync(app.keys.create("a test", owner="*", scopes=["admin"])).secret
-    user = app.run_sync(app.keys.create("a test", owner="ann", scopes=everything)).secret
-    app.close()
-    log = home / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "windlass", "serve", "shop:app", "--port", "0"],
-            cwd=home,
-            env={**os.environ, "PYTHONPATH": f"{SOURCE}:{home}"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        until_sync(lambda: "/api/v1" in log.read_text(), "the server to say where it is", within=30)
-        [url] = re.findall(r"(http://\S+)/api/v1", log.read_text())
+    store = f"sqlite:///{home / 'shop.db'}"
+    admin = key_at(store)
+    user = key_at(store, owner="ann", scopes=("enqueue", "read", "operate"))
+    with serving(home, "shop:app") as server:
+        url = server.url
         document = httpx.get(f"{url}/openapi.json", headers={"Authorization": f"Bearer {admin}"})
         found = document.json()
         operations = [one for methods in found["paths"].values() for one in methods.values()]
@@ -126,9 +111,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served, None, 
             one["parameters"] = [each for each in one.get("parameters", []) if each["name"] != "Idempotency-Key"]
         (home / "openapi.json").write_text(json.dumps(found))
         yield Served(home, url, admin, user, streams)
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 @pytest.mark.timeout(600 if LONGER else 90)

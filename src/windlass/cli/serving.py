@@ -92,6 +92,8 @@ def _bound(host: str, port: int) -> socket.socket:
 def _server(web: FastAPI, root_path: str) -> Server:
     from uvicorn import Config, Server
 
+    from windlass.web.connections import Connection
+
     class Quiet(Server):
         """Leaves signals to us: what came is not raised again once all is ended."""
 
@@ -101,6 +103,7 @@ def _server(web: FastAPI, root_path: str) -> Server:
 
     config = Config(
         web,
+        http=Connection,  # of h11: what is below is its bound, and another parser would not know it
         root_path=root_path,
         proxy_headers=False,  # who is behind a proxy is asked of those only that are trusted
         access_log=False,

@@ -23,7 +23,9 @@ LONGEST_ADDRESS = 8 * 1024
 LARGEST_BODY = 1024 * 1024
 """bytes"""
 SLOWEST = 10.0
-"""seconds that the next part of a body may take to come"""
+"""seconds that the next part of a body may take to come, and that a whole one may take beside its length"""
+SLOWEST_RATE = 1024
+"""bytes of a body that have to come in each second besides"""
 _LINGERING = 1.0
 """seconds for which the rest of a refused body is taken in"""
 SLOW = Kind(408, "too-slow", "The request came too slowly")
@@ -64,6 +66,7 @@ class _Passage:
         self._id = secrets.token_hex(8)
         self._headers = dict(reversed(scope["headers"]))
         self._came = 0
+        self._began = 0.0
         self._answered = self._read = False
 
     async def go(self) -> None:
@@ -110,11 +113,15 @@ class _Passage:
     async def _counted(self) -> Message:
         if self._read:
             return await self._receive()  # only that the client has gone can come now
+        now = asyncio.get_running_loop().time()
+        self._began = self._began or now
+        left = self._began + self._slowest + self._came / SLOWEST_RATE - now
         try:
-            async with asyncio.timeout(self._slowest):
+            async with asyncio.timeout(min(self._slowest, left)):
                 message = await self._receive()
         except TimeoutError:
-            await self._refuse(SLOW, f"nothing of the body came for {self._slowest:g} seconds")
+            slow = f"for {self._slowest:g} seconds no more than {self._came:,} bytes of the body came"
+            await self._refuse(SLOW, f"{slow}: send it by at least {SLOWEST_RATE:,} a second")
             raise _Ended from None
         if message["type"] == "http.request":
             self._came += len(message.get("body", b""))

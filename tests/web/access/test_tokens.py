@@ -145,6 +145,9 @@ def bad(ours: RSAPrivateKey) -> dict[str, str]:
         "no signature": plain.rpartition(".")[0] + ".",
         "a letter changed": plain[:-4] + ("A" if plain[-4] != "A" else "B") + plain[-3:],
         "critical words": signed(head={"crit": ["exp"], "exp": 1}),
+        "critical words that the library knows": forged(
+            {"alg": "HS256", "crit": ["b64"], "b64": True}, good, SECRET.encode()
+        ),
         "its own key": forged({"alg": "HS256", "jwk": {"kty": "oct", "k": _part(b"t" * 32)}}, good, b"t" * 32),
         "no user": signed(sub=None),
         "everybody": signed(sub="*"),

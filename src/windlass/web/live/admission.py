@@ -1,8 +1,8 @@
-"""Admission of WebSockets: from where they may be opened, and where their key is.
+"""Admission of WebSockets: where their key is.
 
-Middleware for HTTP does not run for them, and a browser opens one to any host from any page: so the page's origin is
-looked at before anything is accepted. A browser cannot give a header Authorization: it offers the key as a subprotocol,
-or says it in the first message. It is never in the address, which is logged on its way.
+From where one may be opened the gate has asked (`access/gate.py`). A browser cannot give a header Authorization: it
+offers the key as a subprotocol, or says it in the first message. It is never in the address, which is logged on its
+way.
 """
 
 from __future__ import annotations
@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING
 from starlette.requests import HTTPConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from starlette.websockets import WebSocket
 
 PROTOCOL = "windlass.v1"
 _BEARER = "bearer."
-
-
-def from_here(socket: HTTPConnection, origins: Collection[str]) -> bool:
-    """Whether the page that opens it, if one does, is of this very host, or of an origin that was configured."""
-    origin = socket.headers.get("origin")
-    if origin is None or origin in origins:
-        return True  # what is no browser tells no origin, and has no cookies of anybody
-    scheme, _, host = origin.partition("://")
-    return scheme in {"http", "https"} and host.lower() == socket.headers.get("host", "").lower()
 
 
 def offered(socket: WebSocket) -> str | None:

@@ -18,11 +18,11 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from windlass.core.errors import SettingsError, WindlassError
 from windlass.stores.contract import Scope
 from windlass.web.access.addresses import address_of
-from windlass.web.live.admission import from_here, offered, speaks, with_key
+from windlass.web.live.admission import offered, speaks, with_key
 from windlass.web.live.live import Clock
 from windlass.web.live.messages import LARGEST, Authenticate, Message, Ping, Subscribe, Unsubscribe, name_of, read
 from windlass.web.live.words import BROKEN, SLOW, STOPPING, TOO_LARGE, UNAUTHORISED, UNREADABLE, Word, closing, via
-from windlass.web.problems import FORBIDDEN, MEDIA_TYPE, UNAUTHENTICATED, Refused, problem_of
+from windlass.web.problems import MEDIA_TYPE, UNAUTHENTICATED, Refused, problem_of
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
@@ -58,8 +58,6 @@ class LiveSocket:
 
     async def _admitted(self) -> None:
         live, socket = self._live, self._socket
-        if not from_here(socket, live.pace.origins):
-            raise Refused(FORBIDDEN, "a page of another origin may not open this: an operator has to allow its origin")
         connection = with_key(socket, offered(socket))
         caller = await live.caller(connection)
         if caller is None:
