@@ -61,18 +61,22 @@ from windlass.observability.logs import Logs
 from windlass.stores.contract import AuditEntry, AuditPage, Key, KeyKind, Retention, Scope, TypeInfo
 
 if TYPE_CHECKING:
+    from windlass.client.charts import Charts
     from windlass.client.checking import Check, Level
     from windlass.client.comparing import Comparison
     from windlass.client.counting import Counts
     from windlass.client.explaining import Explanation, Holder, Why
+    from windlass.client.figures import Band, RunFigures
     from windlass.client.health import Readiness
     from windlass.client.keys import CreatedKey
-    from windlass.client.stats import Overview, RunFigures
+    from windlass.client.stats import Overview
     from windlass.client.types import TypeState
     from windlass.client.workers import Presence, WorkerState
 else:
     # What windows and tools ask for is loaded when they do: an application that enqueues and works starts the sooner.
     _LATER = {
+        "Band": "figures",
+        "Charts": "charts",
         "Check": "checking",
         "Comparison": "comparing",
         "Counts": "counting",
@@ -83,7 +87,7 @@ else:
         "Overview": "stats",
         "Presence": "workers",
         "Readiness": "health",
-        "RunFigures": "stats",
+        "RunFigures": "figures",
         "TypeState": "types",
         "Why": "explaining",
         "WorkerState": "workers",
@@ -103,10 +107,12 @@ __all__ = [
     "Ageing",
     "AuditEntry",
     "AuditPage",
+    "Band",
     "Batched",
     "Bound",
     "Bulk",
     "Cancel",
+    "Charts",
     "Check",
     "ChildFailed",
     "Comparison",

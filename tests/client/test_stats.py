@@ -11,8 +11,10 @@ import pytest
 
 from windlass import Reject, Status, Windlass
 from windlass.client.counting import CHEAP, SHARE, Kept, Part
+from windlass.client.figures import By, figures_of
 from windlass.client.sharing import Shared
-from windlass.client.stats import By, Recent, figures_of
+from windlass.client.stats import Recent
+from windlass.core.spread import spread_of
 from windlass.stores.contract import Count, Minute, StatusCount
 
 T = TypeVar("T")
@@ -22,7 +24,7 @@ AT_ONCE = timedelta(0)
 
 
 def minute(at: datetime, n: int = 1, status: Status = Status.SUCCEEDED) -> Minute:
-    return Minute(at.replace(second=0), "q", "t", status, 3, n, 5 * n, 0)
+    return Minute(at.replace(second=0), "q", "t", status, spread_of([5] * n), spread_of([0] * n))
 
 
 @pytest.fixture
@@ -177,16 +179,17 @@ def test_only_minutes_that_may_change_are_read_again() -> None:
     assert recent.put([], later + 5 * MINUTE, MINUTE, 5 * MINUTE, 0.0) == (changed,)[:0]
 
 
-def test_percentiles_lie_in_the_bucket_that_holds_them() -> None:
+def test_figures_of_what_an_earlier_version_counted_are_right_within_a_factor_of_two() -> None:
     minutes = [
-        Minute(NOW, "q", "t", Status.SUCCEEDED, 3, 90, 500, 0),
-        Minute(NOW, "q", "t", Status.FAILED, 10, 10, 9000, 0),
+        Minute.of_power((NOW, "q", "t", Status.SUCCEEDED), 3, 90, 500, 9000),
+        Minute.of_power((NOW, "q", "t", Status.FAILED), 10, 10, 9000, 0),
     ]
     figures = figures_of(minutes, By.TYPE)["t"]
-    half, most = figures.percentile(0.5), figures.percentile(0.99)
+    half, most, waited = figures.percentile(0.5), figures.percentile(0.99), figures.wait_percentile(0.5)
     assert half is not None
     assert most is not None
-    assert 4 <= half.total_seconds() * 1000 <= 8
-    assert 512 <= most.total_seconds() * 1000 <= 1024
+    assert 4 <= half.total_seconds() * 1000 < 8
+    assert 512 <= most.total_seconds() * 1000 < 1024
     assert figures.error_rate == 0.1
     assert figures.average_run == timedelta(milliseconds=95)
+    assert waited == timedelta(milliseconds=100)

@@ -8,7 +8,7 @@ import pytest
 
 from windlass import Reject, Status, Windlass
 from windlass.client import own_stats
-from windlass.client.stats import By
+from windlass.client.figures import By
 from windlass.stores.contract import Count
 
 
@@ -39,7 +39,7 @@ async def test_a_users_figures_are_of_their_jobs_alone(app: Windlass) -> None:
     assert (seen.failed(), seen.counts.of(status=Status.QUEUED).n) == (1, 1)
     [(name, figures)] = seen.figures(By.TYPE).items()
     assert (name, figures.runs, figures.error_rate) == ("work", 5, 0.2)
-    assert figures.duration_ms == sum(job.duration_ms or 0 for job in jobs)
+    assert figures.run.total_ms == sum(job.duration_ms or 0 for job in jobs)
     assert sum(ended.total() for _, ended in seen.series()) == 5
     assert (await app.stats.only("nobody").read()).counts.by == ()
 

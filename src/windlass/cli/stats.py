@@ -10,13 +10,14 @@ import typer
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.facts import at, ms
 from windlass.cli.words import clock, duration, milliseconds
-from windlass.client.stats import By
+from windlass.client.figures import By
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from windlass.client.stats import Overview, RunFigures
+    from windlass.client.figures import RunFigures
+    from windlass.client.stats import Overview
 
 _ENDS = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.RETRYING)
 _PERCENTILES = (50, 95, 99)
@@ -29,8 +30,8 @@ def stats(
 ) -> None:
     """Show how many jobs stand where, and how those that ended lately did.
 
-    Run times come from powers of two, so percentiles are estimates within a factor of two. Where there are so many jobs
-    that counting them takes long, it is said from when the counts are.
+    Percentiles are right within a tenth. Where there are so many jobs that counting them takes long, it is said from
+    when the counts are.
 
     Example: windlass stats --since 1h --by queue
     """

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from windlass.client.charts import Charts, charts_of
 from windlass.client.counting import Counts
-from windlass.client.stats import HOUR, SECOND, Overview
+from windlass.client.stats import HOUR, SECOND, Overview, chart_span, since_of
 from windlass.core.signals import as_duration
+from windlass.core.spread import spread_of
 from windlass.stores.contract import Count, Minute, StatusCount
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 MOST = 2_000
 """so many of the user's newest jobs are looked at; where there are more, counts say that they are not exact"""
 _PAGE = 500
-_LAST_BUCKET = 32
 
 
 class OwnStats:
@@ -39,15 +40,33 @@ class OwnStats:
         span, age = as_duration(since, "since"), as_duration(max_age, "max_age")
         return await self._shared.get((self._jobs.user, span), lambda: self._ask(span), age)
 
+    async def charts(
+        self,
+        since: float | timedelta = HOUR,
+        *,
+        queue: str | None = None,
+        type: str | None = None,
+        max_age: float | timedelta = SECOND,
+    ) -> Charts:
+        """What there is to draw of the user's jobs; what stood in queues and who worked is not told to one user."""
+        span = chart_span(since)
+        seen = await self.read(span, max_age=max_age)
+        return charts_of(seen.at, span, seen.minutes, queue=queue, type=type)
+
     async def _ask(self, span: timedelta) -> Overview:
         at = await (await self._client.ready()).now()
         jobs, exact = await self._newest()
         standing = Counter((job.queue, job.status) for job in jobs)
         by = tuple(StatusCount(queue, status, Count(n, exact)) for (queue, status), n in sorted(standing.items()))
-        first = (at - span).replace(second=0, microsecond=0)
-        minutes = [_minute(job, job.finished_at) for job in jobs if job.finished_at and job.finished_at >= first]
-        ended = tuple(sorted((one for one in minutes if one is not None), key=lambda one: one.minute))
-        return Overview(at=at, since=span, counts=Counts(at=at, finished_at=at, by=by), minutes=ended)
+        minutes = [_minute(job, job.finished_at) for job in jobs if job.finished_at]
+        ended = sorted((one for one in minutes if one is not None), key=lambda one: one.minute)
+        return Overview(
+            at=at,
+            since=span,
+            counts=Counts(at=at, finished_at=at, by=by),
+            minutes=since_of(ended, at, span),
+            lately=since_of(ended, at, HOUR),
+        )
 
     async def _newest(self) -> tuple[list[Job], bool]:
         jobs: list[Job] = []
@@ -65,14 +84,11 @@ def _minute(job: Job, finished_at: datetime) -> Minute | None:
     """A job's last run, counted as the store counts endings; None of a job that ended without having begun."""
     if job.duration_ms is None:
         return None
-    took = max(job.duration_ms, 0)
     return Minute(
         minute=finished_at.replace(second=0, microsecond=0),
         queue=job.queue,
         type=job.type,
         status=job.status,
-        bucket=min(took.bit_length(), _LAST_BUCKET),
-        n=1,
-        duration_ms=took,
-        wait_ms=job.wait_ms or 0,
+        run=spread_of([job.duration_ms]),
+        wait=spread_of([job.wait_ms or 0]),
     )

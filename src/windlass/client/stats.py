@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from windlass.client.charts import LONGEST, Charts, begin_of, charts_of, step_of, steps_of
 from windlass.client.counting import Counts, counted
+from windlass.client.figures import By, Kind, RunFigures, figures_of, kinds_of, total_of
 from windlass.client.sharing import Shared, SharedByQuestion
+from windlass.core.errors import SettingsError
 from windlass.core.signals import as_duration
 from windlass.core.status import Status
 
@@ -24,67 +26,10 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
-_MINUTE = timedelta(minutes=1)
 _LATE = timedelta(minutes=2)
 """minutes that are older than this are not written to any more"""
 _SPANS = 16
 """how many different spans of time are remembered"""
-
-
-class By(StrEnum):
-    """What figures are told apart by."""
-
-    TYPE = "type"
-    QUEUE = "queue"
-
-
-@dataclass(slots=True)
-class RunFigures:
-    """The runs that ended in a stretch of time, of one type or queue."""
-
-    ended: Counter[Status] = field(default_factory=Counter[Status])
-    buckets: Counter[int] = field(default_factory=Counter[int])
-    """by length: the bucket b holds runs of less than 2^b milliseconds"""
-    wait_ms: int = 0
-    duration_ms: int = 0
-
-    def add(self, minute: Minute) -> None:
-        """Count one line of the store's minutes."""
-        self.ended[minute.status] += minute.n
-        self.buckets[minute.bucket] += minute.n
-        self.wait_ms += minute.wait_ms
-        self.duration_ms += minute.duration_ms
-
-    @property
-    def runs(self) -> int:
-        """How many runs ended, well or not."""
-        return self.ended.total()
-
-    @property
-    def error_rate(self) -> float:
-        """The share of runs that ended badly: those tried again and those failed for good."""
-        return (self.ended[Status.FAILED] + self.ended[Status.RETRYING]) / self.runs if self.runs else 0.0
-
-    @property
-    def average_wait(self) -> timedelta | None:
-        """How long a job waited from being queued to its run."""
-        return timedelta(milliseconds=self.wait_ms / self.runs) if self.runs else None
-
-    @property
-    def average_run(self) -> timedelta | None:
-        """How long a run took."""
-        return timedelta(milliseconds=self.duration_ms / self.runs) if self.runs else None
-
-    def percentile(self, share: float) -> timedelta | None:
-        """How long the run at this share of them took: right to its bucket, estimated by place inside it."""
-        left = share * self.runs
-        for bucket in sorted(self.buckets):
-            n = self.buckets[bucket]
-            if left <= n:
-                low = 0.0 if bucket == 0 else 2.0 ** (bucket - 1)
-                return timedelta(milliseconds=low + (2.0**bucket - low) * (left / n))
-            left -= n
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,23 +42,40 @@ class Overview:
     minutes: tuple[Minute, ...]
     """what ended, by minute, queue, type, status and length of run"""
 
+    lately: tuple[Minute, ...]
+    """what ended in the last hour, likewise"""
+
     def figures(self, by: By | str = By.TYPE) -> dict[str, RunFigures]:
-        """The runs that ended, by type or queue, most runs first."""
+        """The runs that ended, by type, queue or status, most runs first."""
         return figures_of(self.minutes, By(by))
+
+    def kinds(self) -> dict[Kind, RunFigures]:
+        """The runs that ended, by queue, type and status, most runs first."""
+        return kinds_of(self.minutes)
+
+    def total(self) -> RunFigures:
+        """All runs that ended."""
+        return total_of(self.minutes)
 
     def failed(self) -> int:
         """How many jobs failed for good."""
-        return sum(one.n for one in self.minutes if one.status is Status.FAILED)
+        return _failed(self.minutes)
+
+    def failed_last_hour(self, *, queue: str | None = None, type: str | None = None) -> int:
+        """How many jobs failed for good in the last hour, however far back the rest goes."""
+        return _failed(one for one in self.lately if queue in (None, one.queue) and type in (None, one.type))
 
     def series(self, *, queue: str | None = None, type: str | None = None) -> list[tuple[datetime, Counter[Status]]]:
-        """What ended in each minute, oldest first, without gaps; of all jobs, or of a queue or a type."""
+        """What ended in each step, oldest first, without gaps; of all jobs, or of a queue or a type.
+
+        A step is a minute up to three hours back, and longer for longer times: there are at most about 180.
+        """
+        step = step_of(self.since)
         ended: defaultdict[datetime, Counter[Status]] = defaultdict(Counter[Status])
         for one in self.minutes:
             if queue in (None, one.queue) and type in (None, one.type):
-                ended[one.minute][one.status] += one.n
-        last = self.at.replace(second=0, microsecond=0)
-        n = (last - _first_minute(self.at, self.since)) // _MINUTE
-        return [(minute, ended[minute]) for minute in (last - _MINUTE * back for back in range(n, -1, -1))]
+                ended[begin_of(one.minute, step)][one.status] += one.n
+        return [(begin, ended[begin]) for begin in steps_of(self.at, self.since, step)]
 
 
 class StatsRoom:
@@ -127,6 +89,7 @@ class StatsRoom:
         self._shared: dict[timedelta, Shared[Overview]] = {}
         self._recent = Recent()
         self._own = SharedByQuestion()
+        self._drawn = SharedByQuestion()
 
     def only(self, user: str) -> OwnStats:
         """The figures of one user's jobs: those of others are as if they were not there."""
@@ -147,16 +110,43 @@ class StatsRoom:
             self._shared = {span: shared}
         return await shared.get(lambda: self._ask(span, age), age)
 
+    async def charts(
+        self,
+        since: float | timedelta = HOUR,
+        *,
+        queue: str | None = None,
+        type: str | None = None,
+        max_age: float | timedelta = SECOND,
+    ) -> Charts:
+        """What there is to draw of the last hour or another time, of all jobs or those of a queue or a type.
+
+        As `read`: one call to the store serves all who ask within that age, of whatever queue or type.
+        """
+        span, age = chart_span(since), as_duration(max_age, "max_age")
+        seen = await self.read(span, max_age=age)
+
+        async def drawn() -> Charts:
+            return charts_of(seen.at, span, seen.minutes, queue=queue, type=type)
+
+        return await self._drawn.get((span, queue, type, seen.at), drawn, age or SECOND)
+
     async def counts(self, *, max_age: float | timedelta = SECOND) -> Counts:
         """How many jobs stand where."""
         return (await self.read(max_age=max_age)).counts
 
     async def _ask(self, span: timedelta, max_age: timedelta) -> Overview:
         store = await self._client.ready()
-        began, asked = time.monotonic(), self._recent.missing(span)
+        reach = max(span, HOUR)
+        began, asked = time.monotonic(), self._recent.missing(reach)
         figures = await store.views.figures(asked)
-        minutes = self._recent.put(figures.minutes, figures.at, asked, span, began)
-        return Overview(at=figures.at, since=span, counts=await counted(store, figures, max_age), minutes=minutes)
+        minutes = self._recent.put(figures.minutes, figures.at, asked, reach, began)
+        return Overview(
+            at=figures.at,
+            since=span,
+            counts=await counted(store, figures, max_age),
+            minutes=since_of(minutes, figures.at, span),
+            lately=since_of(minutes, figures.at, HOUR),
+        )
 
 
 class Recent:
@@ -188,12 +178,22 @@ class Recent:
         return tuple(one for minute in sorted(self._minutes) if minute >= first for one in self._minutes[minute])
 
 
-def figures_of(minutes: Iterable[Minute], by: By) -> dict[str, RunFigures]:
-    """The figures of each type or queue, most runs first."""
-    found: defaultdict[str, RunFigures] = defaultdict(RunFigures)
-    for one in minutes:
-        found[one.type if by is By.TYPE else one.queue].add(one)
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1].runs, pair[0])))
+def chart_span(since: float | timedelta) -> timedelta:
+    """How far back charts go; refused beyond what is kept."""
+    span = as_duration(since, "since")
+    if not timedelta(0) < span <= LONGEST:
+        raise SettingsError(f"since is {span}: expected more than nothing and at most {LONGEST.days} days")
+    return span
+
+
+def since_of(minutes: Iterable[Minute], at: datetime, span: timedelta) -> tuple[Minute, ...]:
+    """Those of so long ago and later."""
+    first = _first_minute(at, span)
+    return tuple(one for one in minutes if one.minute >= first)
+
+
+def _failed(minutes: Iterable[Minute]) -> int:
+    return sum(one.n for one in minutes if one.status is Status.FAILED)
 
 
 def _first_minute(at: datetime, span: timedelta) -> datetime:

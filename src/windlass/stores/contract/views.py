@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from windlass.core.history import Entry
 from windlass.core.job import Job
+from windlass.core.spread import Spread, spread_of_average, spread_of_power
 from windlass.core.status import Status
 from windlass.stores.contract.filtering import Filter
 from windlass.stores.contract.paging import Page
@@ -38,19 +39,27 @@ class StatusCount:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What ended in one minute: attempts of one queue and type that ended so, by length of run.
+    """What ended in one minute: attempts of one queue and type that ended so, how long they ran and had waited.
 
-    Written with the endings it counts; see `Jobs.apply`. `bucket` b holds runs of less than 2^b milliseconds.
+    Written with the endings it counts; see `Jobs.apply`. A store may tell of the same in several parts.
     """
 
     minute: datetime
     queue: str
     type: str
     status: Status
-    bucket: int
-    n: int
-    duration_ms: int
-    wait_ms: int
+    run: Spread
+    wait: Spread
+
+    @property
+    def n(self) -> int:
+        """How many ended so."""
+        return self.run.n
+
+    @staticmethod
+    def of_power(of: tuple[datetime, str, str, Status], power: int, n: int, duration_ms: int, wait_ms: int) -> Minute:
+        """From what earlier versions counted: runs of less than 2^power milliseconds, and the sum of their waits."""
+        return Minute(*of, spread_of_power(power, n, duration_ms), spread_of_average(n, wait_ms))
 
 
 @dataclass(frozen=True, slots=True)

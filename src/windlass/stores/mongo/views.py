@@ -201,4 +201,4 @@ def _minutes(rows: Sequence[Doc]) -> list[Minute]:
         parts = sums.setdefault(key, [0, 0, 0])
         for at, name in enumerate(("n", "duration_ms", "wait_ms")):
             parts[at] += row[name]
-    return [Minute(*key, *parts) for key, parts in sums.items()]
+    return [Minute.of_power(key[:4], key[4], *parts) for key, parts in sums.items()]

@@ -174,5 +174,6 @@ def _counts(rows: Sequence[Sequence[Any]], most: int) -> list[StatusCount]:
 
 def _minutes(rows: Iterable[Sequence[Any]]) -> tuple[Minute, ...]:
     return tuple(
-        Minute(minute, queue, type_, STATUSES[status], *figures) for minute, queue, type_, status, *figures in rows
+        Minute.of_power((minute, queue, type_, STATUSES[status]), *figures)
+        for minute, queue, type_, status, *figures in rows
     )

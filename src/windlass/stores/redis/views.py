@@ -228,7 +228,8 @@ def _minutes(minute: int, answer: Any) -> Iterator[Minute]:
         figures[of][what] = int(n)
     for of, found in figures.items():
         bucket, status, queue, type_ = of.split(SEP)
-        yield Minute(instant(minute), queue, type_, STATUSES[status], int(bucket), found["n"], found["d"], found["w"])
+        key = instant(minute), queue, type_, STATUSES[status]
+        yield Minute.of_power(key, int(bucket), found["n"], found["d"], found["w"])
 
 
 def _capped(n: int, cap: int) -> Count:

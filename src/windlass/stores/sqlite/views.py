@@ -149,7 +149,7 @@ class SqliteViews:
     def _minutes(self, db: sqlite3.Connection, since: int) -> tuple[Minute, ...]:
         rows = db.execute(self._sql(MINUTES), (since // 60_000 * 60_000,))
         return tuple(
-            Minute(instant(minute), queue, type_, Status(status), *figures)
+            Minute.of_power((instant(minute), queue, type_, Status(status)), *figures)
             for minute, queue, type_, status, *figures in rows
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from windlass.client.stats import By, RunFigures, figures_of
+from windlass.client.charts import step_of
+from windlass.client.figures import By, RunFigures, figures_of, total_of
 from windlass.core.status import Status
 from windlass.web.asking import App, Reader
 from windlass.web.given import Name
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["statistics"])
 HOUR = timedelta(hours=1)
-MOST_POINTS = 1440
-"""points in a series: longer times have longer steps"""
 Since = Annotated[float, Query(gt=0, le=2_592_000)]
 
 
@@ -37,7 +36,7 @@ class CountShape(Shape):
 
 
 class RunsShape(Shape):
-    """How the runs that ended did; durations by percentile are right to a power of two."""
+    """How the runs that ended did; percentiles are right within a tenth."""
 
     runs: int
     error_rate: float
@@ -122,14 +121,13 @@ async def stats(
 ) -> StatsShape:
     """How many jobs stand where, and how those that ended in the last `since` seconds did, of a type or a queue.
 
-    How many stand where is known by queue and status, not by type. Series have a point for every minute, and at most
-    1,440 of them. One user's key is told of that user's jobs alone: of the newest 2,000, each counted once.
+    How many stand where is known by queue and status, not by type. Series have a point for every minute up to three
+    hours, and at most about 180 of them. One user's key is told of that user's jobs alone: of the newest 2,000, each
+    counted once.
     """
     room = caller.stats(app)
     seen = await room.read(since=since)
-    hour = seen if seen.since == HOUR else await room.read(since=HOUR)
     minutes = [one for one in seen.minutes if type in (None, one.type) and queue in (None, one.queue)]
-    step = max(1, -(-int(since // 60 + 1) // MOST_POINTS))
     return StatsShape(
         counts=[
             CountShape(queue=one.queue, status=one.status.value, count=one.count.n, exact=one.count.exact)
@@ -137,16 +135,14 @@ async def stats(
             if queue in (None, one.queue)
         ],
         queues=_standing(seen, minutes, queue),
-        all=RunsShape(**_runs(_total(minutes))),
+        all=RunsShape(**_runs(total_of(minutes))),
         types=[TypeRunsShape(type=name, **_runs(runs)) for name, runs in figures_of(minutes, By.TYPE).items()],
         ended=_ended(minutes),
         failed=_failed(minutes),
-        failed_last_hour=_failed(
-            one for one in hour.minutes if type in (None, one.type) and queue in (None, one.queue)
-        ),
+        failed_last_hour=seen.failed_last_hour(queue=queue, type=type),
         since_seconds=since,
-        step_seconds=step * 60,
-        series=_series(seen, step, type, queue),
+        step_seconds=step_of(seen.since) // timedelta(seconds=1),
+        series=_series(seen, type, queue),
     )
 
 
@@ -177,7 +173,7 @@ def _standing(seen: Overview, minutes: Sequence[Minute], queue: str | None) -> d
     sums: defaultdict[tuple[str, Status], list[int]] = defaultdict(lambda: [0, 0])
     for one in minutes:
         runs = sums[one.queue, one.status]
-        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.duration_ms
+        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.run.total_ms
     standing: defaultdict[str, dict[str, StandingShape]] = defaultdict(dict)
     for stand in seen.counts.by:
         if queue in (None, stand.queue):
@@ -191,7 +187,7 @@ def _ended(minutes: list[Minute]) -> list[EndedShape]:
     sums: defaultdict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     for one in minutes:
         runs = sums[one.queue, one.type, one.status.value]
-        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.duration_ms
+        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.run.total_ms
     return [
         EndedShape(queue=queue, type=type_, status=status, count=n, avg_duration_ms=took / n)
         for (queue, type_, status), (n, took) in sorted(sums.items())
@@ -199,31 +195,17 @@ def _ended(minutes: list[Minute]) -> list[EndedShape]:
     ]
 
 
-def _series(seen: Overview, step: int, type_: str | None, queue: str | None) -> list[PointShape]:
-    found = seen.series(type=type_, queue=queue)
-    # Steps end with the newest minute, so that only the oldest may be a short one.
-    first = len(found) % step
-    cuts = [*([0] if first else []), *range(first, len(found), step)]
-    points: list[PointShape] = []
-    for start, end in zip(cuts, [*cuts[1:], len(found)], strict=True):
-        ended: Counter[Status] = sum((counted for _, counted in found[start:end]), Counter[Status]())
-        points.append(
-            PointShape(
-                at=found[start][0],
-                succeeded=ended[Status.SUCCEEDED],
-                failed=ended[Status.FAILED],
-                retrying=ended[Status.RETRYING],
-                cancelled=ended[Status.CANCELLED],
-            )
+def _series(seen: Overview, type_: str | None, queue: str | None) -> list[PointShape]:
+    return [
+        PointShape(
+            at=begin,
+            succeeded=ended[Status.SUCCEEDED],
+            failed=ended[Status.FAILED],
+            retrying=ended[Status.RETRYING],
+            cancelled=ended[Status.CANCELLED],
         )
-    return points
-
-
-def _total(minutes: list[Minute]) -> RunFigures:
-    total = RunFigures()
-    for one in minutes:
-        total.add(one)
-    return total
+        for begin, ended in seen.series(type=type_, queue=queue)
+    ]
 
 
 def _failed(minutes: Iterable[Minute]) -> int:
