@@ -152,6 +152,10 @@ class Windlass:
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None
         self._opening = threading.Lock()
+        if self.settings.tracing:
+            from windlass.observability.tracing import instrument  # only who asks for it needs OpenTelemetry
+
+            instrument(self)
 
     def move(self, url: str | object | None, namespace: str | None = None) -> None:
         """Use another store than its own, or another namespace there, before anything has opened it."""
@@ -674,7 +678,12 @@ class Windlass:
 
         asked = WhoMay.of(self.settings, authenticate, hosts=hosts, origins=origins, proxies=proxies)
         return build(
-            cast("Answers", self), version=__version__, who_may=asked, pace=live, limits=limits or Set.of(self.settings)
+            cast("Answers", self),
+            version=__version__,
+            who_may=asked,
+            pace=live,
+            limits=limits or Set.of(self.settings),
+            spans=(lambda: self.registry.spans) if self.settings.http_traceparent else None,
         )
 
 

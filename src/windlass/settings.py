@@ -56,6 +56,8 @@ class Settings:
     http_jwt_scopes: str = "scope"
     http_jwt_usual: tuple[str, ...] = ()
     http_jwt_attributes: tuple[str, ...] = ()
+    http_traceparent: bool = False
+    tracing: bool = False
     secret_keys: tuple[bytes, ...] = field(default=(), repr=False)
     """what the secrets of jobs are sealed with, the newest first"""
 
@@ -102,6 +104,12 @@ def _synchronous(text: str) -> str:
     if text.upper() not in ("FULL", "NORMAL"):
         raise ValueError
     return text.upper()
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("on", "off"):
+        raise ValueError
+    return text.lower() == "on"
 
 
 def _several(text: str) -> tuple[str, ...]:
@@ -194,6 +202,8 @@ _SOURCES = (
     _Source("http_jwt_scopes", ("WINDLASS_HTTP_JWT_SCOPES",), _text, "the name of a claim"),
     _Source("http_jwt_usual", ("WINDLASS_HTTP_JWT_USUAL",), _some_of(*SCOPES), _NAMES.format(_SCOPES)),
     _Source("http_jwt_attributes", ("WINDLASS_HTTP_JWT_ATTRIBUTES",), _several, _NAMES.format("claims")),
+    _Source("http_traceparent", ("WINDLASS_HTTP_TRACEPARENT",), _switch, "on or off"),
+    _Source("tracing", ("WINDLASS_TRACING",), _switch, "on or off"),
     _Source("concurrency", ("WINDLASS_CONCURRENCY", "QUEUE_CONCURRENCY"), _whole(1, 10_000), "1 to 10000"),
     _Source(
         "lease",

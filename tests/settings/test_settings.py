@@ -53,6 +53,8 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "WINDLASS_HTTP_JWT_SCOPES": ("http_jwt_scopes", "roles", "roles"),
     "WINDLASS_HTTP_JWT_USUAL": ("http_jwt_usual", "read", ("read",)),
     "WINDLASS_HTTP_JWT_ATTRIBUTES": ("http_jwt_attributes", "premium", ("premium",)),
+    "WINDLASS_HTTP_TRACEPARENT": ("http_traceparent", "on", True),
+    "WINDLASS_TRACING": ("tracing", "ON", True),
     "WINDLASS_SYNCHRONOUS": ("synchronous", "normal", "NORMAL"),
 }
 

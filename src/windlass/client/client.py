@@ -253,10 +253,17 @@ class Client:
         if not self.registry.around_enqueue(draft.type):
             return await self.enqueue_bare(draft, codec, tx)
         async with surrounded(self.registry, [draft]) as [made]:
-            return await self.enqueue_bare(made, codec, tx)
+            return await self._enqueue(made, codec, tx)
 
     async def enqueue_bare(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
         """The same without its layers, as a replay is: it has what the job before it had."""
+        spans = self.registry.spans
+        if spans is None:
+            return await self._enqueue(draft, codec, tx)
+        with spans.sending([draft]) as [sent]:
+            return await self._enqueue(sent, codec, tx)
+
+    async def _enqueue(self, draft: Draft, codec: Codec | None, tx: object | None) -> Handle[Any]:
         tx = self.transaction(tx)
         if tx is not None:
             [verdict] = await self._insert(self.store, [draft], tx)
@@ -344,7 +351,7 @@ class Client:
             return self.handles(_with(drafts, batch), verdicts, tx)
 
     def surrounded(self, drafts: list[Draft]) -> AbstractAsyncContextManager[list[Draft]]:
-        """While inside, the application's layers are around these; gives them as the layers have changed them."""
+        """While inside, the application's layers are around these, and a span if it is traced; gives the changed."""
         return surrounded(self.registry, drafts) if self._around_some(drafts) else nullcontext(drafts)
 
     def surrounded_now(self, drafts: list[Draft]) -> AbstractContextManager[list[Draft]]:
@@ -352,7 +359,8 @@ class Client:
         return surrounded_now(self.registry, drafts) if self._around_some(drafts) else nullcontext(drafts)
 
     def _around_some(self, drafts: list[Draft]) -> bool:
-        return any(self.registry.around_enqueue(type_) for type_ in {draft.type for draft in drafts})
+        registry = self.registry
+        return registry.spans is not None or any(registry.around_enqueue(of) for of in {draft.type for draft in drafts})
 
     def handles(
         self, batch: Sequence[tuple[Draft, Codec | None]], verdicts: Sequence[Inserted], tx: object | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -284,8 +284,10 @@ class Replaying:
         """Enqueue the work of these again."""
         drafts = self._drafts(batch)
         store = await self._client.ready()
-        for draft, verdict in zip(drafts, await store.jobs.insert(drafts), strict=True):
-            self._note(draft, verdict)
+        spans = self._client.registry.spans
+        with nullcontext(drafts) if spans is None else spans.sending(drafts) as sent:
+            for draft, verdict in zip(sent, await store.jobs.insert(sent), strict=True):
+                self._note(draft, verdict)
 
     @property
     def replayed(self) -> int:

@@ -122,7 +122,7 @@ async def surrounded(registry: Registry, drafts: Sequence[Draft]) -> AsyncGenera
             for layer in registry.around_enqueue(draft.type):
                 job = _changed(layer, job, await stack.enter_async_context(layer.around(job)))
             made.append(job.draft)
-        yield made
+        yield sent(registry, stack, made)
 
 
 @contextmanager
@@ -136,7 +136,12 @@ def surrounded_now(registry: Registry, drafts: Sequence[Draft]) -> Generator[lis
             for layer in registry.around_enqueue(draft.type):
                 job = _changed(layer, job, stack.enter_context(_WithoutLoop(layer, job)))
             made.append(job.draft)
-        yield made
+        yield sent(registry, stack, made)
+
+
+def sent(registry: Registry, stack: AsyncExitStack | ExitStack, drafts: list[Draft]) -> list[Draft]:
+    """These as they go to the store: inside a span, if the application is traced, for as long as the stack is open."""
+    return drafts if registry.spans is None else [*stack.enter_context(registry.spans.sending(drafts))]
 
 
 class _WithoutLoop:

@@ -28,7 +28,8 @@ DEFAULT_TIMEOUT = timedelta(hours=1)
 _INT32 = 2**31 - 1
 _TAGS = 32
 _MILLISECOND = timedelta(milliseconds=1)  # what the stores count time in
-_TRACE = 1024  # a W3C trace parent and state
+LONGEST_TRACE = 1024
+"""characters of where a job came from: a W3C trace parent, baggage and trace state"""
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CONTEXT = ("correlation_id", "user_id", "entity_name", "entity_id", "schedule", "parent_id", "replay_of", "origin")
 
@@ -106,8 +107,8 @@ class Options:
             raise SettingsError(f"{len(self.tags)} tags were given: expected at most {_TAGS}")
         for tag in self.tags:
             check_name(tag, "a tag")
-        if self.trace is not None and not (len(self.trace) <= _TRACE and self.trace.isprintable()):
-            raise SettingsError(f"trace is {shown(self.trace)}: expected at most {_TRACE} printable characters")
+        if self.trace is not None and not (len(self.trace) <= LONGEST_TRACE and self.trace.isprintable()):
+            raise SettingsError(f"trace is {shown(self.trace)}: expected at most {LONGEST_TRACE} printable characters")
 
     @property
     def rate_n(self) -> int | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from windlass.core.around import Layer
     from windlass.core.context import Ctx
     from windlass.core.handler import Declaration
+    from windlass.core.spans import Spans
 
 
 _NAMED = 3
@@ -23,7 +24,7 @@ _NAMED = 3
 class Registry:
     """The handlers of one application by name, and what is laid around their runs and enqueues."""
 
-    __slots__ = ("_allow_override", "_around_enqueue", "_around_run", "_built_in", "_by_name")
+    __slots__ = ("_allow_override", "_around_enqueue", "_around_run", "_built_in", "_by_name", "spans")
 
     def __init__(self, *, allow_override: bool = False) -> None:
         self._by_name: dict[str, Declaration] = {}
@@ -31,6 +32,8 @@ class Registry:
         self._allow_override = allow_override
         self._around_run: tuple[Layer[Ctx], ...] = ()
         self._around_enqueue: tuple[Layer[Any], ...] = ()
+        self.spans: Spans | None = None
+        """what writes spans of all that is sent and run, where the application is traced"""
 
     def add(self, declaration: Declaration) -> None:
         """Register a handler; a second one of the same name is an error, unless it was said that it replaces."""

@@ -38,6 +38,7 @@ from windlass.core.keys import shown
 from windlass.core.outcome import Gathering, Outcome, Released, Waiting
 from windlass.core.returned import PLAIN, codec_of
 from windlass.core.signals import LONGEST, Suspend, as_duration
+from windlass.core.spans import stepping
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -75,27 +76,29 @@ class Steps:
         """What the function returned when it first went well."""
         label, codec = self._begin(step_name(name, key)), codec_of(function)
         self._refuse_secrets(label, codec)
-        if label not in self.kept:
-            text = self._text(label, codec, await self._called(function, args))
-            await self._keep(label, text)
-            self._safe_point()
-        return self._value(label, codec)
+        with stepping("step", name, key, remembered=label in self.kept):
+            if label not in self.kept:
+                text = self._text(label, codec, await self._called(function, args))
+                await self._keep(label, text)
+                self._safe_point()
+            return self._value(label, codec)
 
     def step_now(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], key: str | None) -> Any:
         """The same on the handler's own thread."""
         label, codec = self._begin(step_name(name, key)), codec_of(function)
         self._refuse_secrets(label, codec)
-        if label not in self.kept:
-            value = function(*args)
-            if inspect.isawaitable(value):
-                _close(value)
-                raise HandlerError(
-                    f"{label} of job {self._job.id} calls {shown(function)}, which is asynchronous: a handler that is"
-                    " not calls functions that are not"
-                )
-            self.run(self._keep(label, self._text(label, codec, value)))
-            self._safe_point()
-        return self._value(label, codec)
+        with stepping("step", name, key, remembered=label in self.kept):
+            if label not in self.kept:
+                value = function(*args)
+                if inspect.isawaitable(value):
+                    _close(value)
+                    raise HandlerError(
+                        f"{label} of job {self._job.id} calls {shown(function)}, which is asynchronous: a handler that"
+                        " is not calls functions that are not"
+                    )
+                self.run(self._keep(label, self._text(label, codec, value)))
+                self._safe_point()
+            return self._value(label, codec)
 
     async def _called(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         if self._remembers is None or _is_asynchronous(function):
@@ -145,10 +148,11 @@ class Steps:
         self._go_on()
         label = signal_name(name)
         for_ = LONGEST if timeout is None else as_duration(timeout, "the timeout of the wait")
-        if label not in self.kept:
-            self._in_worker("wait for a signal")
-            self._suspend(Waiting(name, for_))
-        return json.loads(self.kept[label])
+        with stepping("wait", name, None, remembered=label in self.kept):
+            if label not in self.kept:
+                self._in_worker("wait for a signal")
+                self._suspend(Waiting(name, for_))
+            return json.loads(self.kept[label])
 
     # Children.
 
@@ -159,6 +163,10 @@ class Steps:
         label = self._begin(gather_name(name))
         if label not in self.kept and not jobs:
             return []
+        with stepping("gather", name, None, remembered=label in self.kept):
+            return await self._gathered(name, label, jobs, errors)
+
+    async def _gathered(self, name: str, label: str, jobs: Sequence[Gatherable[Any]], errors: Errors) -> list[Any]:
         remembers = self._in_worker("gather jobs")
         ids, fresh = await self._ids(label, remembers, len(jobs))
         children = [None] * len(ids) if fresh else await remembers.look(ids)

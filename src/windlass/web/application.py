@@ -17,6 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from windlass.core.errors import WindlassError
 from windlass.core.redaction import redact
 from windlass.web.access.gate import Gate
+from windlass.web.continued import Continued
 from windlass.web.envelope import Envelope
 from windlass.web.limits import Limiter, Limits
 from windlass.web.live.live import Live
@@ -43,6 +44,9 @@ from windlass.web.routes import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windlass.core.spans import Spans
     from windlass.web.access.configured import WhoMay
     from windlass.web.answers import Answers
 
@@ -65,7 +69,13 @@ class Api(FastAPI):
 
 
 def build(
-    app: Answers, *, version: str, who_may: WhoMay, pace: Pace | None = None, limits: Limits | None = None
+    app: Answers,
+    *,
+    version: str,
+    who_may: WhoMay,
+    pace: Pace | None = None,
+    limits: Limits | None = None,
+    spans: Callable[[], Spans | None] | None = None,
 ) -> FastAPI:
     """The HTTP API of an application."""
     web = Api(
@@ -96,6 +106,8 @@ def build(
     for room in BARE:
         web.include_router(room.router, include_in_schema=False)
     # The last one stands before the others.
+    if spans is not None:
+        web.add_middleware(Continued, spans)
     if who_may.origins:
         web.add_middleware(CORSMiddleware, **who_may.origins.cors())
     web.add_middleware(Gate, who_may.hosts, who_may.origins, pace.origins)

@@ -12,7 +12,7 @@ from windlass.core.outcome import Released
 from windlass.core.transition import decide, needs_proof
 from windlass.worker.execution import execute
 from windlass.worker.remembering import Memory
-from windlass.worker.surrounding import Surrounded, in_the_loop
+from windlass.worker.surrounding import Surrounded, Traced, in_the_loop
 from windlass.worker.taking import Taking
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ class Attempts:
         layers = self._registry.around_run(running.declaration)
         if layers:
             runner = Surrounded(runner, in_the_loop(running.declaration, layers))
+        if self._registry.spans is not None:
+            runner = Traced(runner, self._registry.spans)
         memory = Memory(running, self._remembering)
         return execute(running, runner, self._progress.report, memory, memory)
 

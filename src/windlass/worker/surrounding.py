@@ -1,4 +1,4 @@
-"""Surrounding: what an application lays around its runs is entered before a handler begins and left after it."""
+"""Surrounding: what an application lays around its runs, and a span, is entered before a handler begins, left after."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from windlass.core.around import Layer
     from windlass.core.context import Ctx
     from windlass.core.handler import Declaration
+    from windlass.core.spans import Spans
     from windlass.worker.execution import Runner
     from windlass.worker.slots import Running, StopReason
 
@@ -43,6 +44,18 @@ class Surrounded:
             finally:
                 over = True
                 running.stopper = stop
+
+
+class Traced:
+    """Lets another runner run the job inside a span; the layers are inside it, too."""
+
+    def __init__(self, runner: Runner, spans: Spans) -> None:
+        self._runner, self._spans = runner, spans
+
+    async def run(self, running: Running, ctx: Ctx) -> str:
+        """Run inside the span."""
+        with self._spans.running((running.job,)):
+            return await self._runner.run(running, ctx)
 
 
 def in_the_loop(declaration: Declaration, layers: Sequence[Layer[Ctx]]) -> Sequence[Layer[Ctx]]:

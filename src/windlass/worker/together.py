@@ -113,8 +113,11 @@ class Together:
         self._deadlines.begin(group.hastiest)
         task = asyncio.current_task()
         group.bind(lambda _: None if task is None else task.cancel())
+        spans = self._registry.spans
         try:
             async with AsyncExitStack() as stack:
+                if spans is not None:
+                    stack.enter_context(spans.running([member.job for member in group.members]))
                 for layer in in_the_loop(declaration, layers):
                     for one in batch:
                         await stack.enter_async_context(layer.around(context_of(one)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from windlass.stores.contract import Fired, Firing, Schedule
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from datetime import datetime
 
     from windlass.core.draft import Draft, Options
@@ -71,12 +72,24 @@ class Scheduling:
         return self._poll if due.next_in is None else max(0.001, due.next_in.total_seconds())
 
     async def _fire(self, schedule: Schedule, now: datetime) -> None:
-        firings = self._firings(schedule, now)
-        answers = await self._store.schedules.fire(firings)
-        for firing, answer in zip(firings, answers, strict=True):
-            self._tell(firing, answer)
+        with self._sending(self._firings(schedule, now)) as firings:
+            answers = await self._store.schedules.fire(firings)
+            for firing, answer in zip(firings, answers, strict=True):
+                self._tell(firing, answer)
         if Fired.FIRED in answers:
             self._fired()
+
+    @contextmanager
+    def _sending(self, firings: list[Firing]) -> Generator[list[Firing], None, None]:
+        """While inside, a span is around what they send, if the application is traced."""
+        drafts = [firing.draft for firing in firings if firing.draft is not None]
+        spans = self._registry.spans
+        if spans is None or not drafts:
+            yield firings
+            return
+        with spans.sending(drafts, apart=True) as sent:
+            by_id = {draft.id: draft for draft in sent}
+            yield [one if one.draft is None else replace(one, draft=by_id[one.draft.id]) for one in firings]
 
     def _tell(self, firing: Firing, answer: Fired) -> None:
         draft = firing.draft

@@ -13,6 +13,7 @@ import select
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from pydantic import TypeAdapter
@@ -31,16 +32,19 @@ if TYPE_CHECKING:
 
     from windlass.core.handler import Declaration
     from windlass.core.job import Progress
+    from windlass.core.spans import Spans
 
 _jobs: TypeAdapter[Job] = TypeAdapter(Job)
 _MOMENT = 0.05  # seconds
+_WRITTEN: set[Spans] = set()
+"""what has written spans here: of a process that ends nothing else would send them"""
 _LONGEST_WAIT = 3600.0  # seconds: a wait without end is more than a clock can count
 
 
-def order(declaration: Declaration, job: Job) -> dict[str, Any]:
-    """What the parent sends: the handler's place in the parent's own code, and the job."""
-    function = declaration.call
-    return {"module": function.__module__, "name": function.__qualname__, "job": _jobs.dump_python(job, mode="json")}
+def order(declaration: Declaration, job: Job, trace: str | None = None) -> dict[str, Any]:
+    """What the parent sends: the handler's place in the parent's own code, the job, and where it is in its trace."""
+    function, told = declaration.call, _jobs.dump_python(job, mode="json")
+    return {"module": function.__module__, "name": function.__qualname__, "job": told, "trace": trace}
 
 
 def outcome_from(message: dict[str, Any]) -> outcomes.Outcome:
@@ -143,6 +147,8 @@ def _listen(
             # The parent is gone, and with it the lease: what runs here must not go on.
             end_all()
         if "end" in message:
+            for spans in _WRITTEN:
+                spans.flush()
             os._exit(0)
         if "cancel" in message:
             cancelled.set()
@@ -177,15 +183,17 @@ def _run(
     ctx = Ctx(job, report, cancelled.is_set, remembers=asking)
     enter(ctx)
     try:
-        declaration = _find(told["module"], told["name"])
+        found = _find(told["module"], told["name"])
     except Exception as error:  # noqa: BLE001  # the module is the user's code and may raise anything
         return _told(outcomes.Failed(described(error), again=True))
     # To start and to load the code may take longer than a lease, and only the parent knows what has become of that.
     send({"ready": True})
     if not orders.get()["go"]:
         return None
+    declaration, spans = found.declaration, found.client.registry.spans
     try:
-        return {"result": declaration.codec.encode_result(_called(declaration, ctx))}
+        with nullcontext() if spans is None else _written(spans).going_on(told["trace"]):
+            return {"result": declaration.codec.encode_result(_called(declaration, ctx))}
     except PayloadUnfit as error:
         return _told(unreadable(job, error))
     except PayloadInvalid as error:
@@ -212,7 +220,7 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _find(module: str, name: str) -> Declaration:
+def _find(module: str, name: str) -> JobFunction[..., Any]:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -220,7 +228,12 @@ def _find(module: str, name: str) -> Declaration:
         raise HandlerError(
             f"{module}.{name} is not a job there: a process=True handler must keep its name in its module"
         )
-    return found.declaration
+    return cast("JobFunction[..., Any]", found)
+
+
+def _written(spans: Spans) -> Spans:
+    _WRITTEN.add(spans)
+    return spans
 
 
 def _told(outcome: outcomes.Outcome) -> dict[str, Any]:

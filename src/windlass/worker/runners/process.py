@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.job import Error
 from windlass.core.outcome import Failed, Gathering, Released, Waiting
 from windlass.core.signals import Suspend
+from windlass.core.spans import carried
 from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
 from windlass.worker.runners.asking import answer
@@ -63,7 +64,7 @@ class ProcessRunner:
         turn = _Turn(running, child, self._margin)
         starting = loop.call_later(START_WITHIN, turn.end_if_not_begun)
         try:
-            child.send(inside.order(running.declaration, ctx.job))
+            child.send(inside.order(running.declaration, ctx.job, carried()))
             text = await self._answer(turn, ctx)
         except ProcessDied:
             del self._heard[child]
