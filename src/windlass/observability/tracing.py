@@ -10,6 +10,7 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -86,10 +87,8 @@ class Tracing:
     """Writes the spans of one application: see `core.spans.Spans`. As a listener it hears how attempts have ended."""
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        from windlass import __version__
-
         self._provider = provider
-        self.tracer: Tracer = trace.get_tracer("windlass", __version__, provider)
+        self.tracer: Tracer = trace.get_tracer("windlass", _version(), provider)
         self.stop: Callable[[], None] = lambda: None
         self._open: dict[tuple[str, int], _Running] = {}
         """by job and lease: attempts of which is not known yet what has become"""
@@ -362,6 +361,13 @@ class _Stepping:
             case _:
                 self._span.add_event("job.left", {"windlass.signal": type(error).__qualname__})
         self._span.end()
+
+
+def _version() -> str | None:
+    try:
+        return version("windlass")
+    except PackageNotFoundError:  # run from its sources
+        return None
 
 
 def _note(event: events.Event) -> None:
