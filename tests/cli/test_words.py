@@ -1,25 +1,11 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from windlass.cli import words
 from windlass.core.errors import SettingsError
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("30s", 30), ("500ms", 0.5), ("5m", 300), ("1h30m", 5400), ("2d", 172800), ("1.5h", 5400), ("7", 7), ("0", 0)],
-)
-def test_durations_as_people_write_them(text: str, seconds: float) -> None:
-    assert words.duration(text, "--in") == timedelta(seconds=seconds)
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-5s", "5 s", "1h30", "5x", "99999999d", "1e3"])
-def test_what_is_no_duration_is_refused_by_name(text: str) -> None:
-    with pytest.raises(SettingsError, match="--in is"):
-        words.duration(text, "--in")
 
 
 def test_a_time_without_a_zone_is_this_hosts() -> None:

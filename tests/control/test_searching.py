@@ -43,6 +43,10 @@ UNKNOWN: tuple[dict[str, Any], ...] = (
     {"created_since": "yesterday"},
     {"finished_before": datetime(2026, 1, 1)},  # noqa: DTZ001  # of no zone, which is what is refused
     {"fingerprint": "x"},
+    {"where": "colour:red"},
+    {"where": "user:u1", "user": "u2"},
+    {"where": None},
+    {"where": 7},
 )
 BY_LOOKING: tuple[dict[str, Any], ...] = (
     {"tags": "red"},
@@ -53,6 +57,9 @@ BY_LOOKING: tuple[dict[str, Any], ...] = (
     {"finished_since": LONG_AGO, "finished_before": LONG_HENCE, "tags": ("red",)},
     {"worker": "w1", "tags": "red"},
     {"worker_id": "w1", "tags": "red"},
+    {"where": "tag:red tag:round -user:u2"},
+    {"where": "status:failed tag:red", "tags": "round"},
+    {"where": "error:E type:se*", "user": "u1"},
 )
 
 
@@ -225,3 +232,42 @@ async def test_turns_are_shared_by_either_name(app: Windlass) -> None:
     for fair_by in ("user", "user_id"):
         job = await (await app.enqueue("send", user="u1", fair_by=fair_by)).job()
         assert job.fair_key == "u1"
+
+
+async def test_a_line_is_searched_by_pages_both_ways_and_counted(app: Windlass) -> None:
+    jobs = [await app.enqueue("send", {"n": n}, tags=("odd",) if n % 2 else ()) for n in range(9)]
+    odd = [job.id for job in jobs[1::2]]
+    line = "payload.n>0 -payload.n:2,4,6,8"
+    first = await app.jobs.find(where=line, limit=2)
+    rest = await app.jobs.find(where=line, limit=2, after=first.next)
+    assert [job.id for job in (*first.jobs, *rest.jobs)] == odd[::-1]
+    assert (rest.next, rest.complete) == (None, True)
+    assert rest.previous is not None
+    assert await app.jobs.find(where=line, limit=2, after=rest.previous) == first
+    oldest = await app.jobs.find(where=f"{line} sort:created", limit=3)
+    assert [job.id for job in oldest.jobs] == odd[:3]
+    assert (await app.jobs.count(where=line)).n == 4
+    assert [job.id async for job in app.jobs.each(where=f"id:{odd[0][:13]} tag:odd")][-1] == odd[0]
+    done = await app.jobs.cancel_all(where=f"{line} age<1h")
+    assert (done.of, done.done) == (4, 4)
+    assert {job.id for job in (await app.jobs.find(where="status:cancelled")).jobs} == set(odd)
+
+
+async def test_a_line_that_leaves_no_job_out_is_no_filter_for_an_order(app: Windlass) -> None:
+    await dead(app, draft("send"))
+    for line in ("", "  ", "sort:created"):
+        with pytest.raises(SettingsError, match="no filter was given"):
+            await app.jobs.delete_all(where=line)
+        with pytest.raises(SettingsError, match="no filter was given"):
+            await app.dead_letters.discard_all(where=line)
+    assert (await app.jobs.count(where="")).n == 1
+
+
+async def test_a_line_of_a_users_room_finds_nothing_of_others(app: Windlass) -> None:
+    mine = await app.enqueue("send", {"n": 1}, user="u1")
+    await app.enqueue("send", {"n": 1}, user="u2")
+    room = app.jobs.only("u1")
+    for line in ("payload.n:1", "-user:u1 payload.n:1", "user:u1,u2"):
+        assert {job.id for job in (await room.find(where=line)).jobs} <= {mine.id}
+    with pytest.raises(SettingsError, match="only the jobs of"):
+        await room.find(where="user:u2")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from windlass.core import wording
+from windlass.core.errors import SettingsError
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,17 @@ def test_an_instant_is_said_in_utc_to_the_second() -> None:
 
 def test_a_number_of_things() -> None:
     assert [wording.plural(n, "job") for n in (0, 1, 2_000)] == ["0 jobs", "1 job", "2,000 jobs"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("500ms", 0.5), ("5m", 300), ("1h30m", 5400), ("2d", 172800), ("1.5h", 5400), ("7", 7), ("0", 0)],
+)
+def test_durations_as_people_write_them(text: str, seconds: float) -> None:
+    assert wording.duration(text, "--in") == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "5 s", "1h30", "5x", "99999999d", "1e3"])
+def test_what_is_no_duration_is_refused_by_name(text: str) -> None:
+    with pytest.raises(SettingsError, match="--in is"):
+        wording.duration(text, "--in")

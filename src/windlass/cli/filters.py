@@ -44,6 +44,12 @@ OPTIONS: dict[str, Any] = {
     "fingerprint": Annotated[
         str | None, typer.Option("--fingerprint", "-f", metavar="X", help="Those that failed so; see windlass dead.")
     ],
+    "where": Annotated[
+        str | None,
+        typer.Option(
+            "--where", "-w", metavar="LINE", help="In one line: 'status:failed ran>5s -tag:test error:refused'."
+        ),
+    ],
 }
 """By the word of a search that each gives."""
 _INSTANTS = ("created_since", "created_before", "finished_since", "finished_before")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
-from windlass.core.wording import clock, milliseconds, plural, span
+from windlass.core.wording import clock, duration, milliseconds, plural, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from windlass.stores.contract import Count
 
@@ -31,22 +32,7 @@ __all__ = [
     "value",
     "weights",
 ]
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_LONGEST = timedelta(days=36_500)
-
-
-def duration(text: str, of: str) -> timedelta:
-    """`30s`, `500ms`, `5m`, `1h30m`, `2d`; a bare number is seconds."""
-    place, seconds = 0, 0.0
-    while place < len(text) and (found := _DURATION.match(text, place)):
-        if found[2] is None and found[0] != text:  # a bare number beside others: of what unit?
-            break
-        seconds += float(found[1]) * _UNITS[found[2] or "s"]
-        place = found.end()
-    if not text or place != len(text) or seconds > _LONGEST.total_seconds():
-        raise SettingsError(f"{of} is {text[:40]!r}: expected a duration such as 30s, 500ms, 5m or 1h30m")
-    return timedelta(seconds=seconds)
+_A_SECOND = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def maybe_duration(text: str | None, of: str) -> timedelta | None:
@@ -114,13 +100,9 @@ def count(n: Count) -> str:
 def rate(text: str, of: str) -> float:
     """`10/s`, `600/m`, `5/h`; a bare number is by the second. How many in a second."""
     number, slash, unit = text.partition("/")
-    if (
-        not (found := re.fullmatch(r"\d+(?:\.\d+)?", number))
-        or (slash and unit not in ("s", "m", "h"))
-        or float(number) == 0
-    ):
+    if not (found := re.fullmatch(r"\d+(?:\.\d+)?", number)) or (slash and unit not in _A_SECOND) or float(number) == 0:
         raise SettingsError(f"{of} is {text[:40]!r}: expected a rate such as 10/s, 600/m or 5/h")
-    return float(found[0]) / _UNITS[unit or "s"]
+    return float(found[0]) / _A_SECOND[unit or "s"]
 
 
 def size(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from windlass.client.operating import operate
-from windlass.client.searching import filter_of, words_of
+from windlass.client.searching import filter_of, narrows, words_of
 from windlass.core.errors import SettingsError
 from windlass.core.keys import shown
 from windlass.stores.contract import Action, Order
@@ -137,7 +137,7 @@ async def batches(
 def check_wanted(search: Search | DeadSearch, known: Collection[str] | None = None, *, everything: bool) -> None:
     """Refuse an order for all that does not say so, and one with a word that narrows nothing down."""
     words = words_of(search) if known is None else words_of(search, known)
-    if not words and not everything:
+    if not narrows(words) and not everything:
         raise SettingsError(
             "no filter was given: say which jobs, for instance by type, queue or user, or everything=True"
         )

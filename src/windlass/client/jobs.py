@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from windlass.client.bulk import PAGE, Bulk, OnProgress, Wish, check_count, operate_all
-from windlass.client.fingerprints import count_failed, find_failed
 from windlass.client.handle import Handle
 from windlass.client.operating import operate, operate_now
 from windlass.client.replaying import replay
-from windlass.client.searching import Search, filter_of, print_of
+from windlass.client.searching import Search, filter_of, fits_of, oldest_first_of
 from windlass.client.sharing import SharedByQuestion
+from windlass.client.walking import count_fitting, find_fitting
 from windlass.core.draft import check_id
 from windlass.core.errors import (
     DuplicateJob,
@@ -31,7 +31,7 @@ from windlass.stores.contract import Action, Answer, Count, Operated, Order, Pag
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import timedelta
 
@@ -98,21 +98,22 @@ class JobsRoom:
         **search: Unpack[Search],
     ) -> Page:
         """Jobs that match, newest first or oldest first; `after=page.next` gives the page after, `page.previous` that
-        before.
+        before. `where` is a line as people type it, and may give the order, too.
 
         A page that is not `complete` stopped at the bound of one call: `after=page.next` goes on from there. With a
         `max_age` all who ask for the same page share one answer of at most that age.
         """
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
-        store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
+        store, filter_, fits = await self._client.ready(), self._filter(search), fits_of(search)
+        oldest = oldest_first or oldest_first_of(search)
 
         async def ask() -> Page:
-            if wanted is not None:
-                return await find_failed(store, filter_, wanted, limit, after, oldest_first=oldest_first)
-            return await store.views.find(filter_, limit, after, oldest_first=oldest_first)
+            if fits is not None:
+                return await find_fitting(store, filter_, fits, limit, after, oldest_first=oldest)
+            return await store.views.find(filter_, limit, after, oldest_first=oldest)
 
-        question = ("find", filter_, wanted, limit, after, oldest_first)
+        question = ("find", self._asked(search, filter_), limit, after, oldest)
         return await self._shared.get(question, ask, as_duration(max_age, "max_age"))
 
     async def count(self, *, max_age: float | timedelta = 0, **search: Unpack[Search]) -> Count:
@@ -120,12 +121,12 @@ class JobsRoom:
 
         With a `max_age` all who count the same share one answer of at most that age.
         """
-        store, filter_, wanted = await self._client.ready(), self._filter(search), print_of(search)
+        store, filter_, fits = await self._client.ready(), self._filter(search), fits_of(search)
 
         async def ask() -> Count:
-            return await (store.views.count(filter_) if wanted is None else count_failed(store, filter_, wanted))
+            return await (store.views.count(filter_) if fits is None else count_fitting(store, filter_, fits))
 
-        return await self._shared.get(("count", filter_, wanted), ask, as_duration(max_age, "max_age"))
+        return await self._shared.get(("count", self._asked(search, filter_)), ask, as_duration(max_age, "max_age"))
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
@@ -398,6 +399,14 @@ class JobsRoom:
         if filter_.user_id not in (None, self.user):
             raise SettingsError(f"user is {shown(filter_.user_id)}: here are only the jobs of {shown(self.user)}")
         return replace(filter_, user_id=self.user)
+
+    def _asked(self, search: Search, filter_: Filter) -> Hashable:
+        """What is asked, alike for all who ask the same: ages in a line are counted from when each of them asks."""
+        if "where" not in search:
+            return filter_, search.get("fingerprint")
+        others: Search = {**search}
+        del others["where"]
+        return self._filter(others), search.get("fingerprint"), search["where"]
 
     async def _held_by(self, unique_key: str, others: Sequence[JobRef]) -> str:
         if others:

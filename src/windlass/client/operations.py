@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from windlass.client.bulk import begun, check_wanted
 from windlass.client.carrying import OWN, Errand, carry_out
 from windlass.client.dead_letters import check_rate
-from windlass.client.searching import Search, filter_of, words_of
+from windlass.client.searching import Search, filter_of, settled, words_of
 from windlass.core.context import Ctx
 from windlass.core.errors import QueueFull, SettingsError
 from windlass.core.grants import ANYTHING
@@ -98,7 +98,7 @@ class OperationsRoom:
         `missing`. QueueFull when as many as may are under way for this user. Its end is in the audit list. Begun
         again under the same `job_id` it is the same one.
         """
-        wanted = _wanted(deed, cast("Search", search), everything=everything)
+        wanted = settled(_wanted(deed, cast("Search", search), everything=everything), datetime.now(UTC))
         told = await self._told(wanted, limit, grants)
         errand = Errand(
             deed=deed,

@@ -6,17 +6,21 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from windlass.client.grammar import absolute, understood
 from windlass.client.options import as_entity
 from windlass.core.draft import check_id
 from windlass.core.errors import SettingsError
-from windlass.core.fingerprint import is_fingerprint
+from windlass.core.fingerprint import fingerprint, is_fingerprint
 from windlass.core.keys import check_key, check_name, shown
 from windlass.core.status import Status
 from windlass.core.words import read_words
 from windlass.stores.contract import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from windlass.client.grammar import Query
+    from windlass.core.job import Job
 
 
 class _Words(TypedDict, total=False):
@@ -50,6 +54,8 @@ class _Words(TypedDict, total=False):
     finished_before: datetime
     fingerprint: str
     """failed jobs that failed so; see `app.dead_letters`"""
+    where: str
+    """a line as people type it, `status:failed ran>5s -tag:test`; see `docs/searching.md`"""
 
 
 class _Aliases(TypedDict, total=False):
@@ -92,8 +98,8 @@ def words_of(search: Search | DeadSearch, known: Collection[str] = SEARCH_WORDS)
 
 
 def filter_of(search: Search) -> Filter:
-    """The filter that a search means, but for the fingerprint, which no store knows; see `print_of`."""
-    words = words_of(search)
+    """The filter that a search means, but for what no store knows; see `fits_of`."""
+    words = with_line(words_of(search))
     entity_name, entity_id = as_entity(words.get("entity"))
     type_, prefix = _type(words)
     return Filter(
@@ -118,6 +124,74 @@ def filter_of(search: Search) -> Filter:
         finished_since=_instant(words, "finished_since"),
         finished_before=_instant(words, "finished_before"),
     )
+
+
+def with_line(words: Mapping[str, object]) -> Mapping[str, object]:
+    """The words of a search with those that its line stands for; what both name is refused, but for tags and status."""
+    line = _line(words)
+    if line is None:
+        return words
+    given = {**words}
+    del given["where"]
+    for name, value in line.search.items():
+        if name not in given:
+            given[name] = value
+        elif name == "tags":
+            given[name] = [*_several(given[name], name), *value]
+        elif name == "status":
+            given[name] = _both(given, value)
+        else:
+            raise SettingsError(f"{name} is given beside a line that names it, too: leave it out of one of them")
+    return given
+
+
+def narrows(words: Mapping[str, object]) -> bool:
+    """Whether any of these words leaves a job out; a line may hold nothing but an order."""
+    line = _line(words)
+    return bool(words) if line is None else len(words) > 1 or bool(line.search or line.tests)
+
+
+def fits_of(search: Search | DeadSearch) -> Callable[[Job], bool] | None:
+    """What no store can search by, as a test of single jobs; None where the filter says it all."""
+    wanted, line = print_of(search), _line(search)
+    if line is not None and not line.tests:
+        line = None
+    if wanted is None:
+        return None if line is None else line.fits
+    return lambda job: fingerprint(job.type, job.error) == wanted and (line is None or line.fits(job))
+
+
+def oldest_first_of(search: Search | DeadSearch) -> bool:
+    """Whether the line asks for the oldest jobs first."""
+    line = _line(search)
+    return line is not None and bool(line.oldest_first)
+
+
+def settled(search: Search, at: datetime) -> Search:
+    """The same search, with ages and `now` in its line counted from this instant, also when it is read later."""
+    if "where" not in search:
+        return search
+    return {**search, "where": absolute(str(search["where"]), at)}
+
+
+def _both(words: Mapping[str, object], others: Iterable[Status]) -> list[Status]:
+    """The statuses that are searched for by the word and by the line."""
+    wanted = _status(words)
+    here = {wanted} if isinstance(wanted, Status) else wanted or frozenset[Status]()
+    if found := sorted(here.intersection(others)):
+        return found
+    raise SettingsError(
+        f"status is {' or '.join(sorted(here))} beside a line with {' or '.join(others)}: no job is in both"
+    )
+
+
+def _line(words: Mapping[str, object] | Search | DeadSearch) -> Query | None:
+    text = words.get("where")
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise SettingsError(f"where is {shown(text)}: expected a line of text, as in 'status:failed ran>5s'")
+    return understood(text).checked()
 
 
 def print_of(search: Search | DeadSearch) -> str | None:

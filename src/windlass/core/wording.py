@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+
+from windlass.core.errors import SettingsError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_LONGEST = timedelta(days=36_500)
 
 
 def span(seconds: float | timedelta | None) -> str:
@@ -37,3 +44,16 @@ def clock(at: datetime | None) -> str:
 def plural(n: int, word: str) -> str:
     """`1 job`, `2 jobs`."""
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def duration(text: str, of: str) -> timedelta:
+    """`30s`, `500ms`, `5m`, `1h30m`, `2d`; a bare number is seconds."""
+    place, seconds = 0, 0.0
+    while place < len(text) and (found := _DURATION.match(text, place)):
+        if found[2] is None and found[0] != text:  # a bare number beside others: of what unit?
+            break
+        seconds += float(found[1]) * _UNITS[found[2] or "s"]
+        place = found.end()
+    if not text or place != len(text) or seconds > _LONGEST.total_seconds():
+        raise SettingsError(f"{of} is {text[:40]!r}: expected a duration such as 30s, 500ms, 5m or 1h30m")
+    return timedelta(seconds=seconds)
