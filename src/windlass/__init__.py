@@ -57,6 +57,7 @@ from windlass.core.secret import Secret
 from windlass.core.signals import Cancel, Reject, Signal, Snooze, Suspend
 from windlass.core.status import Status
 from windlass.core.unique import Unique
+from windlass.observability.context import JobContext
 from windlass.observability.logs import Logs
 from windlass.stores.contract import AuditEntry, AuditPage, Key, KeyKind, Retention, Scope, TypeInfo
 
@@ -72,25 +73,28 @@ if TYPE_CHECKING:
     from windlass.client.stats import Overview
     from windlass.client.types import TypeState
     from windlass.client.workers import Presence, WorkerState
+    from windlass.observability.forms import JsonFormatter, TextFormatter
 else:
     # What windows and tools ask for is loaded when they do: an application that enqueues and works starts the sooner.
     _LATER = {
-        "Band": "figures",
-        "Charts": "charts",
-        "Check": "checking",
-        "Comparison": "comparing",
-        "Counts": "counting",
-        "CreatedKey": "keys",
-        "Explanation": "explaining",
-        "Holder": "explaining",
-        "Level": "checking",
-        "Overview": "stats",
-        "Presence": "workers",
-        "Readiness": "health",
-        "RunFigures": "figures",
-        "TypeState": "types",
-        "Why": "explaining",
-        "WorkerState": "workers",
+        "Band": "client.figures",
+        "Charts": "client.charts",
+        "Check": "client.checking",
+        "Comparison": "client.comparing",
+        "Counts": "client.counting",
+        "CreatedKey": "client.keys",
+        "Explanation": "client.explaining",
+        "Holder": "client.explaining",
+        "JsonFormatter": "observability.forms",
+        "Level": "client.checking",
+        "Overview": "client.stats",
+        "Presence": "client.workers",
+        "Readiness": "client.health",
+        "RunFigures": "client.figures",
+        "TextFormatter": "observability.forms",
+        "TypeState": "client.types",
+        "Why": "client.explaining",
+        "WorkerState": "client.workers",
     }
 
     def __getattr__(name: str) -> object:
@@ -98,7 +102,7 @@ else:
 
         if name not in _LATER:
             raise AttributeError(f"module 'windlass' has no attribute {name!r}")
-        return getattr(import_module(f"windlass.client.{_LATER[name]}"), name)
+        return getattr(import_module(f"windlass.{_LATER[name]}"), name)
 
 
 __version__ = "0.1.0"
@@ -138,11 +142,13 @@ __all__ = [
     "Happened",
     "Holder",
     "Job",
+    "JobContext",
     "JobError",
     "JobFailed",
     "JobFunction",
     "JobNotFound",
     "JobTimeout",
+    "JsonFormatter",
     "Key",
     "KeyKind",
     "LeaseLost",
@@ -181,6 +187,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Suspend",
+    "TextFormatter",
     "TransactionRefused",
     "TypeInfo",
     "TypeState",

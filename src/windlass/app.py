@@ -24,7 +24,7 @@ from windlass.client.surrounding import Outgoing
 from windlass.client.vault import Vault
 from windlass.core.around import Surrounds, layer_of, layers_of
 from windlass.core.batch import Batched
-from windlass.core.context import Ctx
+from windlass.core.context import Ctx, on_enter
 from windlass.core.draft import Options
 from windlass.core.errors import HandlerError, PayloadInvalid, SettingsError
 from windlass.core.events import Event, Hub
@@ -35,6 +35,7 @@ from windlass.core.registry import Registry
 from windlass.core.retry import Retry
 from windlass.core.signals import as_duration
 from windlass.core.words import read_words
+from windlass.observability.context import bind_structlog
 from windlass.observability.logs import Logs
 from windlass.stores.contract import Retention
 from windlass.stores.given import store_of
@@ -83,6 +84,7 @@ D = TypeVar("D")
 T = TypeVar("T")
 OnRun = TypeVar("OnRun", bound=Surrounds[Ctx])
 OnEnqueue = TypeVar("OnEnqueue", bound=Surrounds[Outgoing])
+on_enter(bind_structlog)
 _HANDLER_WORDS = ("name", "retry", "process", "schedule", "around_run", "around_enqueue", *OPTION_WORDS)
 
 

@@ -37,6 +37,8 @@ class Settings:
     retry_delay: timedelta = timedelta(seconds=1)
     idempotency: timedelta = timedelta(hours=24)
     synchronous: str = "FULL"
+    log_format: str = "auto"
+    log_level: str = "info"
     http_hosts: tuple[str, ...] | None = None
     http_origins: tuple[str, ...] = ()
     http_proxies: tuple[str, ...] = ()
@@ -112,6 +114,15 @@ def _switch(text: str) -> bool:
     return text.lower() == "on"
 
 
+def _one_of(*known: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in known:
+            raise ValueError
+        return text.lower()
+
+    return read
+
+
 def _several(text: str) -> tuple[str, ...]:
     found = tuple(word.strip() for word in text.split(","))
     if not all(found):
@@ -169,6 +180,8 @@ _KEYS = "different keys as windlass secrets new-key makes them, the newest first
 _MS = "milliseconds from {} to 86400000"
 _NAMES = "{}, with commas between"
 SCOPES = ("enqueue", "read", "operate", "admin")
+LOG_FORMATS = ("auto", "text", "json")
+LOG_LEVELS = ("trace", "debug", "info", "warning", "error")
 ALGORITHMS = ("HS256", "RS256", "ES256")
 _SCOPES = f"some of {', '.join(SCOPES)}"
 _KEYS_GIVEN = _Source("secret_keys", ("WINDLASS_SECRET_KEYS",), read_keys, _KEYS, secret=True)
@@ -228,6 +241,8 @@ _SOURCES = (
         _milliseconds(1_000, 30 * _DAY),
         "milliseconds from 1000 to 2592000000",
     ),
+    _Source("log_format", ("WINDLASS_LOG_FORMAT",), _one_of(*LOG_FORMATS), "auto, text or json"),
+    _Source("log_level", ("WINDLASS_LOG_LEVEL",), _one_of(*LOG_LEVELS), f"one of {', '.join(LOG_LEVELS)}"),
     _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
     _KEYS_GIVEN,
     _Source("secret_keys", ("WINDLASS_SECRET_KEYS_FILE",), _keys_of_file, f"the path of a file of {_KEYS}"),

@@ -166,7 +166,8 @@ class Shop:
     def environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
         known = {name: value for name, value in os.environ.items() if not name.startswith(("WINDLASS_", "QUEUE_"))}
         known.pop("NO_COLOR", None)
-        return {**known, "PYTHONPATH": str(SOURCE), **(more or {})}
+        told = {"WINDLASS_LOG_FORMAT": "text", "WINDLASS_LOG_LEVEL": "debug"}
+        return {**known, "PYTHONPATH": str(SOURCE), **told, **(more or {})}
 
     def end(self) -> None:
         for child in self.started:

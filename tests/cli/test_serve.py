@@ -36,6 +36,10 @@ def test_it_serves_with_a_worker_until_it_is_told_to_stop(shop: Shop) -> None:
         assert client.get(path).json()["result"] == "hello ada"
         assert client.get("/queue", headers={"Authorization": "Bearer wl_x_y"}).status_code == 401
         assert httpx.get(url.replace("/api/v1", "/readyz")).json() == {"status": "ready"}
+        request = answer.headers["x-request-id"]
+        until_sync(lambda: f" ms {request}" in shop.log, "a line of the request")
+        [line] = [one for one in shop.log.splitlines() if request in one]
+        assert "request    POST /api/v1/queue/enqueue 201 " in line
     child.send_signal(signal.SIGTERM)
     assert child.wait(30) == 0
 

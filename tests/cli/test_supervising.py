@@ -73,9 +73,9 @@ def test_it_gives_up_when_the_children_cannot_start(shop: Shop) -> None:
 def test_the_second_signal_reaches_the_children(shop: Shop) -> None:
     job_id = shop.ok("enqueue", "endless")
     parent = shop.start("worker", "shop:app", "--processes", "2")
-    shop.says("started endless")
+    shop.says("started    endless")
     parent.send_signal(signal.SIGTERM)
-    shop.says("stopping 1 running")
+    shop.says("stopping   1 running")
     parent.send_signal(signal.SIGTERM)
     assert parent.wait(20) == 0
     assert shop.call("job", job_id, "--json").fact["history"][-1]["happened"] == "released"

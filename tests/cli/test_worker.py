@@ -20,16 +20,16 @@ def test_a_worker_tells_what_it_is_and_ends_cleanly_on_sigterm(shop: Shop) -> No
     assert "queues      mail:3, default:20; 23 slots" in log
     child.send_signal(signal.SIGTERM)
     assert child.wait(10) == 0
-    assert "stopped 0 attempts ended" in shop.log
+    assert "stopped    0 attempts ended" in shop.log
 
 
 @pytest.mark.timeout(60)
 def test_a_second_signal_hands_back_what_runs(shop: Shop) -> None:
     job_id = shop.ok("enqueue", "endless")
     child = shop.start("worker", "shop:app")
-    shop.says(f"started endless {job_id}")
+    shop.says(f"started    endless {job_id}")
     child.send_signal(signal.SIGINT)
-    shop.says("stopping 1 running")
+    shop.says("stopping   1 running")
     child.send_signal(signal.SIGINT)
     assert child.wait(10) == 0
     told = shop.call("job", job_id, "--json").fact
@@ -43,9 +43,9 @@ def test_draining_runs_what_is_due_and_ends(shop: Shop) -> None:
     said = shop.process("worker", "shop:app", "--drain", "--log-format", "json")
     assert said.code == 0, said
     told = said.facts
-    assert told[0]["event"] == "ready"
-    assert {one["job"] for one in told if one["event"] == "succeeded"} == set(ids)
-    assert told[-1]["event"] == "stopped"
+    assert told[0]["event"] == "worker.started"
+    assert {one["job"] for one in told if one["event"] == "job.succeeded"} == set(ids)
+    assert told[-1]["event"] == "worker.stopped"
     assert shop.call("job", later, "--json").fact["status"] == "scheduled"
 
 

@@ -31,7 +31,7 @@ from windlass import (
     every,
 )
 from windlass.client.vault import id_of, new_key
-from windlass.observability.logs import write_lines
+from windlass.observability.forms import write_lines
 from windlass.settings import read_keys
 
 CANARY = "canary-5f0c/\"'ü"
@@ -141,7 +141,7 @@ async def test_it_is_found_nowhere_but_in_its_handler(place: Place) -> None:
             with pytest.raises(JobFailed) as failed:
                 await broken.result(1)
             told(failed.value)
-            assert '"event": "failed"' in lines.getvalue()
+            assert '"event": "job.failed"' in lines.getvalue()
             assert sent.id in await stored(place)
     finally:
         logger.handlers[:], logger.propagate = before[0], before[2]

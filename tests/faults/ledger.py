@@ -92,6 +92,7 @@ class Trial:
             "FAULTS_URL": self.url,
             "FAULTS_LEDGER": str(self._ledger),
             "WINDLASS_RESCUE_MS": "300",
+            "WINDLASS_LOG_FORMAT": "text",
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
         command = [sys.executable, "-m", "windlass", "worker", "tests.faults.ledger:app", *QUICK, *arguments]

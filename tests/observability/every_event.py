@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from windlass.core import events
 from windlass.core.history import Happened
-from windlass.core.job import Job
+from windlass.core.job import Error, Job
 from windlass.core.status import Status
 from windlass.core.transition import Transition
 
@@ -28,7 +28,11 @@ JOB = Job(
     updated_at=NOW,
     queued_at=NOW,
     correlation_id="c1",
+    worker_id="w1",
+    user_id="ann",
 )
+
+ERROR = Error(type="ValueError", message="no good", traceback="Traceback: …")
 
 
 def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
@@ -36,20 +40,30 @@ def ended(to: Status, happened: Happened, **more: object) -> events.JobEnded:
 
 
 ALL: list[events.Event] = [
-    events.JobEnqueued("j1", "send", "mail"),
-    events.JobEnqueuedInTransaction("j1", "send", "mail"),
-    events.JobReplaced("j1", "send", "mail"),
-    events.JobDeduplicated("j1", "send", "mail", "receipt:1"),
+    events.JobEnqueued("j1", "send", "mail", "c1", "ann"),
+    events.JobEnqueuedInTransaction("j1", "send", "mail", False, "c1", "ann"),
+    events.JobReplaced("j1", "send", "mail", "c1", "ann"),
+    events.JobDeduplicated("j1", "send", "mail", "receipt:1", "c1", "ann"),
     events.JobClaimed(JOB),
     events.JobOperated("j1", "cancel", "ann", "too late", requested=True),
     events.JobOperated("j1", "replay", "ann", replay_id="j2"),
     events.JobOperatedInTransaction("j1", "retry", "ann"),
     events.JobSignalled("j1", "approved", "ann", freed=True),
     events.JobRescued(JOB, Status.QUEUED),
+    events.JobRescued(JOB, Status.FAILED),
     events.JobExpired("j1"),
     events.JobDiscarded("j1", "send", "ann", "a test order"),
     events.JobStarted(JOB),
     ended(Status.SUCCEEDED, Happened.SUCCEEDED),
+    ended(Status.RETRYING, Happened.RETRYING, error=ERROR, delay=timedelta(seconds=2)),
+    ended(Status.FAILED, Happened.FAILED, error=ERROR),
+    ended(Status.CANCELLED, Happened.CANCELLED, note="no longer needed"),
+    ended(Status.SCHEDULED, Happened.SNOOZED, delay=timedelta(seconds=2), note="too early", give_back=True),
+    ended(Status.QUEUED, Happened.RELEASED, note="the worker was stopping", give_back=True),
+    ended(Status.BLOCKED, Happened.SUSPENDED, note="waits", delay=timedelta(days=1), give_back=True),
+    ended(Status.RETRYING, Happened.CRASHED, error=ERROR, crashed=True, delay=timedelta(seconds=2)),
+    ended(Status.FAILED, Happened.CRASHED, error=ERROR, crashed=True),
+    ended(Status.BLOCKED, Happened.BLOCKED, error=ERROR, note="parked", give_back=True),
     events.ResultRefused(JOB, Transition(id="j1", token=1, to=Status.SUCCEEDED, happened=Happened.SUCCEEDED)),
     events.JobFenced(JOB),
     events.JobStuck(JOB, 1),

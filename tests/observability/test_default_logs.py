@@ -68,12 +68,12 @@ async def test_a_failed_job_is_logged_by_default_and_one_that_succeeds_is_not(
     assert "ValueError: no good" in caplog.text
 
 
-async def test_at_info_there_is_a_line_for_each_move(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+async def test_at_debug_there_is_a_line_for_each_move(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="windlass")
     await work(app, "fine")
     found = lines(caplog)
     assert ("windlass.worker", "INFO", "ready") in found
-    assert [one[2] for one in found if one[0] == "windlass.jobs"] == ["started", "succeeded"]
+    assert [one[2] for one in found if one[0] == "windlass.jobs"] == ["enqueued", "claimed", "started", "succeeded"]
 
 
 async def test_a_logger_can_be_silenced_as_any_other(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
@@ -86,9 +86,9 @@ def test_the_hot_path_is_silent_unless_somebody_would_see_its_lines(
     app: Windlass, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = [app.hub.silent]
-    caplog.set_level(logging.INFO, logger="windlass")
+    caplog.set_level(logging.DEBUG, logger="windlass")
     found.append(app.hub.silent)
-    caplog.set_level(logging.WARNING, logger="windlass.jobs")
+    caplog.set_level(logging.INFO, logger="windlass.jobs")
     found.append(app.hub.silent)
     stop = app.listen(lambda _: None)
     found.append(app.hub.silent)

@@ -56,6 +56,8 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "WINDLASS_HTTP_TRACEPARENT": ("http_traceparent", "on", True),
     "WINDLASS_TRACING": ("tracing", "ON", True),
     "WINDLASS_SYNCHRONOUS": ("synchronous", "normal", "NORMAL"),
+    "WINDLASS_LOG_FORMAT": ("log_format", "JSON", "json"),
+    "WINDLASS_LOG_LEVEL": ("log_level", "debug", "debug"),
 }
 
 

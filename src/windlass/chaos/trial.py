@@ -132,7 +132,8 @@ class Trial:
         arguments = [self._spec, f"--child={self._pipe[0]}", *self.pace.arguments()]
         # What is found here is found there, too: the trial's own application may not be installed.
         path = os.pathsep.join(one for one in sys.path if one)
-        environment = {**self.place.environment(), **self.pace.environment(), "PYTHONPATH": path, **besides}
+        told = {"PYTHONPATH": path, "WINDLASS_LOG_FORMAT": "text", **besides}
+        environment = {**self.place.environment(), **self.pace.environment(), **told}
         with log.open("wb") as file:
             process = self.place.start(["worker", *arguments], environment, log=file.fileno(), kept=self._pipe[0])
         hand = Hand(process, log)

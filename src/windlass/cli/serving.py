@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windlass.cli.desk import globals_of, run_async, the_app
+from windlass.cli.lines import FormatOption, LevelOption, format_of, level_of, to_stdout
 from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
 from windlass.core.keys import shown
 from windlass.web.access.hosts import ADDRESSES, LOOPBACK, host_of
@@ -39,6 +40,8 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     worker: Annotated[bool, typer.Option("--worker", help="Run jobs in this process as well.")] = False,
     root_path: Annotated[str, typer.Option(metavar="PATH", help="Where a proxy in front has put it.")] = "",
+    log_format: FormatOption = None,
+    log_level: LevelOption = None,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C: then what is under way is answered, and jobs end or are handed back.
 
@@ -51,6 +54,7 @@ def serve(
     chosen = the_app(given, app)
     if worker and app is None and given.app is None:
         raise Stop(USAGE, "--worker needs an application with handlers: windlass serve MODULE:APP --worker")
+    chosen.listen(to_stdout(given, format_of(given, log_format), level_of(given, log_level)))
     run_async(_serve(chosen, given.screen, host, port, root_path, with_worker=worker))
 
 

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from windlass.cli.banner import show_banner
 from windlass.cli.desk import Globals, globals_of, run_async, the_app
+from windlass.cli.lines import FormatOption, LevelOption, LogLevel, format_of, level_of, teller, to_stdout
 from windlass.cli.output import OK, USAGE, Stop
 from windlass.cli.words import duration, maybe_duration, queues, weights
-from windlass.observability.logs import LOGGER, write_lines
 from windlass.settings import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from windlass.app import Windlass
     from windlass.worker.worker import Worker
 
 RECYCLED = 75
 """the exit code of a supervised worker that ended to make room for a fresh process"""
-
-
-class LogFormat(StrEnum):
-    """How a worker tells what it does."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +42,8 @@ class Wanted:
     max_jobs: int | None
     max_memory: int | None
     max_stuck: int | None
-    log_format: LogFormat
+    log_format: Literal["text", "json"]
+    log_level: str
     child: int | None
 
     @property
@@ -69,7 +59,6 @@ QueueOption = Annotated[
 ConcurrencyOption = Annotated[int | None, typer.Option("--concurrency", "-c", help="How many jobs at once.")]
 ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", metavar="TYPE", help="Leave these types alone.")]
 GraceOption = Annotated[str | None, typer.Option(metavar="DURATION", help="How long running jobs may take to end.")]
-FormatOption = Annotated[LogFormat, typer.Option("--log-format", help="How events are written.")]
 
 
 def worker(
@@ -96,7 +85,8 @@ def worker(
     max_stuck: Annotated[
         int | None, typer.Option(help="A fresh process once so many threads are stuck; else all slots.", min=1)
     ] = None,
-    log_format: FormatOption = LogFormat.TEXT,
+    log_format: FormatOption = None,
+    log_level: LevelOption = None,
     child: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C; a second signal hands back what still runs.
@@ -124,7 +114,8 @@ def worker(
         max_jobs=max_jobs,
         max_memory=max_memory,
         max_stuck=max_stuck,
-        log_format=LogFormat.JSON if given.as_json else log_format,
+        log_format=format_of(given, log_format),
+        log_level=level_of(given, log_level),
         child=child,
     )
     if child is None and (processes > 1 or wanted.recycles):
@@ -140,7 +131,8 @@ def dev(
     concurrency: ConcurrencyOption = None,
     exclude: ExcludeOption = None,
     grace: Annotated[str, typer.Option(metavar="DURATION", help="How long running jobs may take to end.")] = "2s",
-    log_format: FormatOption = LogFormat.TEXT,
+    log_format: FormatOption = None,
+    log_level: LevelOption = LogLevel.DEBUG,
 ) -> None:
     """Run a worker that starts again whenever a .py file below the current directory changes.
 
@@ -149,14 +141,15 @@ def dev(
     from windlass.worker.reloading import Reloader
 
     given = globals_of(ctx)
-    arguments = ["--grace", grace, "--log-format", log_format.value]
+    arguments = ["--grace", grace, "--log-format", format_of(given, log_format)]
+    arguments += ["--log-level", level_of(given, log_level)]
     arguments += [word for one in queue or [] for word in ("--queue", one)]
     arguments += [word for one in exclude or [] for word in ("--exclude", one)]
     arguments += [] if concurrency is None else ["--concurrency", str(concurrency)]
     spec = _spec(app, given)
     duration(grace, "--grace")
     command = _command(given, [spec, *arguments])
-    tell = _teller(given, log_format)
+    tell = teller(given, format_of(given, log_format))
     code = run_async(Reloader(command, os.getcwd(), tell).run())  # noqa: PTH109  # watched as text
     raise Stop(code)
 
@@ -175,14 +168,13 @@ def _work(given: Globals, wanted: Wanted) -> None:
     """Run one worker in this process."""
     app = the_app(given, wanted.spec)
     made = _worker(app, wanted)
-    level = logging.WARNING if given.quiet else logging.INFO
-    app.listen(write_lines(sys.stdout, wanted.log_format.value, level))
+    app.listen(to_stdout(given, wanted.log_format, wanted.log_level, process=wanted.child is not None))
 
     async def run() -> int:
         from windlass.worker.shutdown import stopped_by_signals
 
         async with app:
-            if wanted.log_format is LogFormat.TEXT and wanted.child is None:
+            if wanted.log_format == "text" and not given.quiet and wanted.child is None:
                 show_banner(given.screen, app, made)
             with stopped_by_signals(made):
                 _watch(wanted.child, made)
@@ -243,17 +235,11 @@ def _supervise(given: Globals, wanted: Wanted, processes: int) -> None:
         async with app:
             show_banner(given.screen, app, made, processes)
 
-    if wanted.log_format is LogFormat.TEXT and not given.quiet:
+    if wanted.log_format == "text" and not given.quiet:
         run_async(banner())
     command = _command(given, [wanted.spec, *_arguments(wanted)])
-    tell = _teller(given, wanted.log_format)
+    tell = teller(given, wanted.log_format)
     raise Stop(run_async(Supervisor(command, processes, tell, recycled=RECYCLED).run()))
-
-
-def _teller(given: Globals, form: LogFormat) -> Callable[[str], None]:
-    """How a parent of workers tells of them: in the same form as they tell of themselves."""
-    write_lines(sys.stdout, "json" if given.as_json else form.value)
-    return logging.getLogger(f"{LOGGER}.supervisor").warning
 
 
 def _command(given: Globals, arguments: list[str]) -> list[str]:
@@ -265,7 +251,7 @@ def _command(given: Globals, arguments: list[str]) -> list[str]:
 
 
 def _arguments(wanted: Wanted) -> list[str]:
-    words = ["--log-format", wanted.log_format.value]
+    words = ["--log-format", wanted.log_format, "--log-level", wanted.log_level]
     for name in ("concurrency", "lease", "heartbeat", "poll", "grace", "max_jobs", "max_memory", "max_stuck"):
         value = getattr(wanted, name)
         if value is not None:

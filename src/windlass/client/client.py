@@ -426,19 +426,21 @@ def _with(drafts: Sequence[Draft], batch: Sequence[tuple[Draft, C]]) -> Sequence
 
 def _announced(draft: Draft, verdict: Inserted, *, joined: bool) -> Event | None:
     """What there is to tell; of what the caller learns by an error there is nothing."""
-    queue = draft.options.queue
+    queue, correlation, user = draft.options.queue, draft.options.correlation_id, draft.options.user_id
     match verdict:
         case Full():
             return None
         case Duplicate():
             raises = _raises(draft, verdict)
-            return None if raises else JobDeduplicated(verdict.id, draft.type, queue, verdict.key)
+            return None if raises else JobDeduplicated(verdict.id, draft.type, queue, verdict.key, correlation, user)
         case _ if joined:
-            return JobEnqueuedInTransaction(verdict.id, draft.type, queue, isinstance(verdict, Replaced))
+            return JobEnqueuedInTransaction(
+                verdict.id, draft.type, queue, isinstance(verdict, Replaced), correlation, user
+            )
         case Created():
-            return JobEnqueued(verdict.id, draft.type, queue)
+            return JobEnqueued(verdict.id, draft.type, queue, correlation, user)
         case Replaced():
-            return JobReplaced(verdict.id, draft.type, queue)
+            return JobReplaced(verdict.id, draft.type, queue, correlation, user)
 
 
 def _raises(draft: Draft, verdict: Inserted) -> bool:

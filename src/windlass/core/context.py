@@ -231,9 +231,19 @@ def _plain(number: float) -> float:
     return plain
 
 
+_entered: dict[Callable[[Job], None], None] = {}
+
+
+def on_enter(call: Callable[[Job], None]) -> None:
+    """Have this called with each job that begins, in its context of execution."""
+    _entered[call] = None
+
+
 def enter(ctx: Ctx) -> None:
     """Make `ctx` the current one in this context of execution."""
     _current.set(ctx)
+    for call in _entered:
+        call(ctx.job)
 
 
 def running() -> Ctx | None:

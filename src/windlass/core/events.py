@@ -28,6 +28,8 @@ class JobEnqueued:
     id: str
     type: str
     queue: str
+    correlation_id: str | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class JobEnqueuedInTransaction:
     queue: str
     replaced: bool = False
     """no new job: one that waited took over payload, priority and time"""
+    correlation_id: str | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class JobReplaced:
     id: str
     type: str
     queue: str
+    correlation_id: str | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,8 @@ class JobDeduplicated:
     type: str
     queue: str
     key: str
+    correlation_id: str | None = None
+    user_id: str | None = None
 
 
 # One attempt.

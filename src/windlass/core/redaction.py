@@ -20,6 +20,7 @@ _WORD = (
     r"(?:[\w-]*(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)s?"
     r"|(?:proxy[-_]?)?authorization|(?:set[-_]?)?cookie|[\w-]*dsn|pwd)"
 )
+_CALLED = re.compile(_WORD, re.IGNORECASE)
 _SCHEME = r"(\b[a-z][a-z0-9+.-]{1,30}://)"
 # A password may have a slash or an @ in it that should have been escaped, but what looks like a port ends a host.
 _USER_INFO = re.compile(
@@ -64,6 +65,11 @@ def redact(text: str) -> str:
     text = _HEADER.sub(rf"\1{MASK}", text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
     return _NAMED.sub(rf"\1{MASK}", text)
+
+
+def is_called_secret(name: str) -> bool:
+    """Whether what has this name is a secret by it: `password`, `api_key` and their like."""
+    return _CALLED.fullmatch(name) is not None
 
 
 def without(text: str, secrets: Iterable[str]) -> str:

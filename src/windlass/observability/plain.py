@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
+from typing import Any, cast
+
+from windlass.core.redaction import MASK, is_called_secret, redact
 
 # Format characters carry bidi overrides, which reorder what a reader sees; surrogates cannot be written at all.
 _UNFIT = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -26,6 +30,20 @@ def short(text: object, longest: int) -> str:
     """One plain line of at most `longest` characters."""
     found = plain(text)
     return found if len(found) <= longest else f"{found[: longest - 1]}…"
+
+
+def cleaned(value: Any, name: str = "") -> Any:
+    """A value without what looks like a password or token: inside texts, and what is called so by its name."""
+    if name and value is not None and is_called_secret(name):
+        return MASK
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, object]", value)
+        return {str(key): cleaned(member, str(key)) for key, member in members.items()}
+    if isinstance(value, (list, tuple)):
+        return [cleaned(member) for member in cast("list[object]", value)]
+    return value
 
 
 def _plain_line(text: str) -> str:

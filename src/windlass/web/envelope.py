@@ -8,9 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import secrets
+import time
 from typing import TYPE_CHECKING, Any
 
+from windlass.observability.lines import Line
+from windlass.observability.logs import LOGGER, write
 from windlass.web.problems import MEDIA_TYPE, TOO_LARGE, UNREADABLE, WRONG_TYPE, Kind, body
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ SLOWEST = 10.0
 """seconds that the next part of a body may take to come, and that a whole one may take beside its length"""
 SLOWEST_RATE = 1024
 """bytes of a body that have to come in each second besides"""
+_LONGEST = 500
+"""characters of a path in a line of the log"""
 _LINGERING = 1.0
 """seconds for which the rest of a refused body is taken in"""
 SLOW = Kind(408, "too-slow", "The request came too slowly")
@@ -37,6 +43,9 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
+
+
+_ACCESS = logging.getLogger(f"{LOGGER}.access")
 
 
 class _Ended(Exception):
@@ -68,8 +77,30 @@ class _Passage:
         self._came = 0
         self._began = 0.0
         self._answered = self._read = False
+        self._status = 0
+        """of the answer; 0 while there is none"""
 
     async def go(self) -> None:
+        if not _ACCESS.isEnabledFor(logging.INFO):
+            await self._pass()
+            return
+        began = time.perf_counter()
+        try:
+            await self._pass()
+        finally:
+            write(_ACCESS, self._line(time.perf_counter() - began))
+
+    def _line(self, seconds: float) -> Line:
+        scope, status = self._scope, self._status
+        # Without what is asked behind the path: that may be a token, or somebody's name.
+        method, path, ms = str(scope["method"]), str(scope["path"]), round(seconds * 1000, 1)
+        caller, client = scope["state"].get("caller"), scope.get("client")
+        facts: dict[str, Any] = {"request": self._id, "method": method, "path": path[:_LONGEST], "status": status}
+        facts |= {"duration_ms": ms, "client": client[0] if client else None, "caller": getattr(caller, "name", None)}
+        text = f"{method[:_LONGEST]} {path[:_LONGEST]} {status or 'no answer'} {ms:g} ms {self._id}"
+        return Line(logging.INFO, "http.request", "request", facts, text)
+
+    async def _pass(self) -> None:
         self._scope.setdefault("state", {})["request_id"] = self._id
         refusal = self._refusal()
         if refusal is not None:
@@ -133,7 +164,7 @@ class _Passage:
 
     async def _told(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._answered = True
+            self._answered, self._status = True, message["status"]
             given = {name.lower() for name, _ in message["headers"]}
             more = [pair for pair in _HEADERS if pair[0] not in given]
             message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", self._id.encode())]}

@@ -95,7 +95,7 @@ class Scheduling:
         draft = firing.draft
         match answer:
             case Fired.FIRED if draft is not None:
-                self._hub.tell(JobEnqueued(draft.id, draft.type, draft.options.queue))
+                self._hub.tell(JobEnqueued(draft.id, draft.type, draft.options.queue, draft.options.correlation_id))
                 self._hub.tell(ScheduleFired(firing.name, firing.expected, draft.id))
             case Fired.SKIPPED:
                 self._hub.tell(ScheduleSkipped(firing.name, firing.expected))

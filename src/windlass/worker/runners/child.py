@@ -25,6 +25,7 @@ from windlass.core.errors import HandlerError, PayloadInvalid, PayloadUnfit
 from windlass.core.job import Job
 from windlass.worker.execution import described, hiding, outcome_of, unreadable
 from windlass.worker.runners.asking import Asking
+from windlass.worker.runners.lines import forward, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,8 @@ _LONGEST_WAIT = 3600.0  # seconds: a wait without end is more than a clock can c
 def order(declaration: Declaration, job: Job, trace: str | None = None) -> dict[str, Any]:
     """What the parent sends: the handler's place in the parent's own code, the job, and where it is in its trace."""
     function, told = declaration.call, _jobs.dump_python(job, mode="json")
-    return {"module": function.__module__, "name": function.__qualname__, "job": told, "trace": trace}
+    place = {"module": function.__module__, "name": function.__qualname__}
+    return {**place, "job": told, "trace": trace, "log_from": wanted()}
 
 
 def outcome_from(message: dict[str, Any]) -> outcomes.Outcome:
@@ -181,9 +183,10 @@ def _run(
         send({"progress": {"done": progress.done, "of": progress.of, "note": progress.note}})
 
     ctx = Ctx(job, report, cancelled.is_set, remembers=asking)
-    enter(ctx)
     try:
         found = _find(told["module"], told["name"])
+        forward(send, told["log_from"])  # not before: the module may set up logging by itself
+        enter(ctx)
     except Exception as error:  # noqa: BLE001  # the module is the user's code and may raise anything
         return _told(outcomes.Failed(described(error), again=True))
     # To start and to load the code may take longer than a lease, and only the parent knows what has become of that.

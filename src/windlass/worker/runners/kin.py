@@ -6,6 +6,7 @@ in the middle of a message, holds up nobody else.
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import signal
@@ -30,6 +31,8 @@ class Child:
         self, process: SpawnProcess, pipe: Connection, hear: Callable[[Child, dict[str, Any] | None], None]
     ) -> None:
         self._process, self._pipe, self._hear = process, pipe, hear
+        self.context = contextvars.Context()
+        """of the job that runs there: what the child logs is told in it"""
         self._letters: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="windlass-child-writer", daemon=True)
         self._writer.start()

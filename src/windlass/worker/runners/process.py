@@ -8,6 +8,7 @@ also if the worker cannot: when that is stopped, or its loop blocked.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import multiprocessing
 import time
 from contextlib import suppress
@@ -21,6 +22,7 @@ from windlass.worker.execution import ProcessDied, RemoteFailure
 from windlass.worker.runners import child as inside
 from windlass.worker.runners.asking import answer
 from windlass.worker.runners.kin import Child
+from windlass.worker.runners.lines import retell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +65,7 @@ class ProcessRunner:
         running.stopper = stop
         turn = _Turn(running, child, self._margin)
         starting = loop.call_later(START_WITHIN, turn.end_if_not_begun)
+        child.context = contextvars.copy_context()
         try:
             child.send(inside.order(running.declaration, ctx.job, carried()))
             text = await self._answer(turn, ctx)
@@ -81,6 +84,7 @@ class ProcessRunner:
             raise
         finally:
             running.renewed = running.killer = None
+            child.context = contextvars.Context()
             starting.cancel()
         self._idle.append(child)
         return text
@@ -103,6 +107,9 @@ class ProcessRunner:
 
     def _spawn(self, loop: asyncio.AbstractEventLoop) -> Child:
         def hear(child: Child, message: dict[str, Any] | None) -> None:
+            if message is not None and "log" in message:
+                child.context.run(retell, message["log"])  # here, so that who logs much waits for who writes it
+                return
             with suppress(RuntimeError):  # the worker's loop has closed: nobody is left to be told
                 loop.call_soon_threadsafe(self._hear, child, message)
 
