@@ -13,6 +13,11 @@ from windlass import Windlass
 
 app = Windlass(os.environ.get("LOGGING_URL", "sqlite:///:memory:"))
 shop = logging.getLogger("shop.mail")
+structured = structlog.wrap_logger(
+    logging.getLogger("shop.structured"),
+    processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.render_to_log_kwargs],
+    wrapper_class=structlog.stdlib.BoundLogger,
+)
 
 
 def _say(kind: str) -> None:
@@ -22,12 +27,7 @@ def _say(kind: str) -> None:
     except ValueError:
         shop.exception("failed \x1b[2J in a %s", kind)
     shop.debug("nobody asked for this")
-    structlog.wrap_logger(
-        structlog.stdlib.get_logger("shop.structured"),
-        processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.render_to_log_kwargs],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-    ).warning("structured", kind=kind)
+    structured.warning("structured", kind=kind)
 
 
 @app.job
