@@ -24,6 +24,7 @@ from tests.contract.steps import (
 from tests.support.drafts import draft, new_id, want
 from windlass.core.draft import Draft
 from windlass.core.outcome import Cancelled
+from windlass.core.spread import spread_of, sum_of
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Count, Filter, Looked, Minute, Store, Verdict
 
@@ -220,7 +221,7 @@ async def test_the_minute_of_an_end_is_written_with_it(store: Store) -> None:
     [minute] = (await store.views.stats(RECENT)).minutes
     assert minute.minute == job.finished_at.replace(second=0, microsecond=0)
     assert (minute.queue, minute.type, minute.status, minute.n) == ("q", "mail", Status.SUCCEEDED, 1)
-    assert (minute.run.total_ms, minute.wait.total_ms) == (job.duration_ms, job.wait_ms)
+    assert (minute.run, minute.wait) == (spread_of([job.duration_ms]), spread_of([job.wait_ms]))
 
 
 async def test_minutes_add_up_to_what_ended(store: Store) -> None:
@@ -231,8 +232,8 @@ async def test_minutes_add_up_to_what_ended(store: Store) -> None:
     assert sum(minute.n for minute in succeeded) == 6
     assert sum(minute.n for minute in failed) == 4
     jobs = await everything(store, Filter(status=Status.SUCCEEDED))
-    assert sum(minute.run.total_ms for minute in succeeded) == sum(job.duration_ms or 0 for job in jobs)
-    assert sum(minute.wait.total_ms for minute in succeeded) == sum(job.wait_ms or 0 for job in jobs)
+    assert sum_of(minute.run for minute in succeeded) == spread_of(job.duration_ms or 0 for job in jobs)
+    assert sum_of(minute.wait for minute in succeeded) == spread_of(job.wait_ms or 0 for job in jobs)
 
 
 async def test_an_end_is_counted_once_and_a_refused_one_not_at_all(store: Store) -> None:

@@ -26,6 +26,7 @@ from windlass.stores.contract.requests import (
     UnderWay,
 )
 from windlass.stores.contract.schedules import Due, Fired, Firing, Schedule, Schedules, Tick
+from windlass.stores.contract.series import SERIES_KEPT, Series
 from windlass.stores.contract.store import Capabilities, Schema, Store
 from windlass.stores.contract.sweeping import Promoted, Pruned, Rescued, Retention
 from windlass.stores.contract.types import TypeInfo, Types
@@ -39,6 +40,7 @@ from windlass.stores.contract.views import (
     Stats,
     StatusCount,
     Views,
+    together,
 )
 from windlass.stores.contract.workers import SILENT, Peer, WorkerInfo, Workers
 
@@ -51,6 +53,7 @@ __all__ = [
     "LANES",
     "MOST_COUNTED",
     "MOST_LOOKED_AT",
+    "SERIES_KEPT",
     "SILENT",
     "About",
     "Action",
@@ -108,6 +111,7 @@ __all__ = [
     "Schedules",
     "Schema",
     "Scope",
+    "Series",
     "Standing",
     "Stats",
     "StatusCount",
@@ -122,4 +126,5 @@ __all__ = [
     "WorkerInfo",
     "Workers",
     "cursor_after",
+    "together",
 ]

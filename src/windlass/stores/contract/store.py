@@ -15,6 +15,7 @@ from windlass.stores.contract.notices import Notices
 from windlass.stores.contract.queues import Queues
 from windlass.stores.contract.requests import Requests
 from windlass.stores.contract.schedules import Schedules
+from windlass.stores.contract.series import Series
 from windlass.stores.contract.types import Types
 from windlass.stores.contract.views import Views
 from windlass.stores.contract.workers import Workers
@@ -93,6 +94,8 @@ class Store(Protocol):
     def audit(self) -> Audit: ...
     @property
     def requests(self) -> Requests: ...
+    @property
+    def series(self) -> Series: ...
     @property
     def schema(self) -> Schema: ...
 

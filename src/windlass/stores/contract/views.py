@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from windlass.core.history import Entry
 from windlass.core.job import Job
-from windlass.core.spread import Spread, spread_of_average, spread_of_power
+from windlass.core.spread import Spread, spread_of_average, spread_of_power, sum_of
 from windlass.core.status import Status
 from windlass.stores.contract.filtering import Filter
 from windlass.stores.contract.paging import Page
@@ -41,7 +41,7 @@ class StatusCount:
 class Minute:
     """What ended in one minute: attempts of one queue and type that ended so, how long they ran and had waited.
 
-    Written with the endings it counts; see `Jobs.apply`. A store may tell of the same in several parts.
+    Written with the endings it counts; see `Jobs.apply`.
     """
 
     minute: datetime
@@ -60,6 +60,18 @@ class Minute:
     def of_power(of: tuple[datetime, str, str, Status], power: int, n: int, duration_ms: int, wait_ms: int) -> Minute:
         """From what earlier versions counted: runs of less than 2^power milliseconds, and the sum of their waits."""
         return Minute(*of, spread_of_power(power, n, duration_ms), spread_of_average(n, wait_ms))
+
+
+def together(minutes: Iterable[Minute]) -> tuple[Minute, ...]:
+    """One for each minute, queue, type and status, oldest first, of what a store counts in several parts."""
+    parts: dict[tuple[datetime, str, str, Status], list[Minute]] = {}
+    for one in minutes:
+        parts.setdefault((one.minute, one.queue, one.type, one.status), []).append(one)
+    whole = (
+        some[0] if len(some) == 1 else Minute(*of, sum_of(one.run for one in some), sum_of(one.wait for one in some))
+        for of, some in parts.items()
+    )
+    return tuple(sorted(whole, key=lambda one: one.minute))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,10 @@ class Views(Protocol):
 
     async def figures(self, since: timedelta) -> Figures:
         """The minutes of the time asked for, and what was kept last."""
+        ...
+
+    async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
+        """The minutes that begin at the one instant or later and before the other."""
         ...
 
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:

@@ -29,6 +29,7 @@ MIGRATIONS = (
     "0005_catalogue",
     "0006_steps",
     "0007_requests",
+    "0008_figures",
 )
 VERSION = len(MIGRATIONS)
 _DAY = 86_400
@@ -114,6 +115,7 @@ INDEXES: dict[str, dict[str, tuple[list[str], Doc]]] = {
         **{name: ([name, "at", "_id"], {}) for name in ("actor", "action", "object")},
     },
     "requests": {"expiry": (["expires_at"], {"expireAfterSeconds": 0})},
+    "series": {"at": (["at"], {"expireAfterSeconds": 30 * _DAY}), "name": (["name", "at"], {"unique": True})},
     "rates": {
         "expiry": (["until"], {"expireAfterSeconds": 0}),
         "opens": (["opens"], {"partialFilterExpression": {"opens": {"$exists": True}}}),

@@ -20,6 +20,7 @@ from pymongo.errors import PyMongoError
 
 from windlass.core.blocked import Kind, lines
 from windlass.core.history import HISTORY_LIMIT, Happened
+from windlass.core.spread import spread_of
 from windlass.core.status import Status
 from windlass.core.transition import go_on, honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
+    from windlass.core.spread import Spread
     from windlass.core.transition import Transition
     from windlass.stores.mongo.connection import Doc, Link
 
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 _PROCESSING = Status.PROCESSING.value
 _PARTS = 8  # documents for the same figures of a minute, so that those who count do not wait for each other
+SPREAD = -1
+"""the bucket of documents that hold whole spreads: to earlier versions they are one bucket more"""
 _RESULTS = 4_000_000  # characters of results in one update: the server takes no more than 16 MB
 MOMENT = 0.5  # seconds that ends are tried together, and then as long each by itself: what is not written is held
 _LEAST = 0.1  # seconds
@@ -459,21 +463,35 @@ async def _record(link: Link, one: Transition, doc: Doc, *, charged: int | None)
 async def _tally(link: Link, pairs: Sequence[Pair], now: datetime) -> None:
     minute = now.replace(second=0, microsecond=0)
     of = {"minute": minute, "part": random.randrange(_PARTS)}
-    figures: dict[tuple[str, str, str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    took: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    waits: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for one, doc in pairs:
-        took = max(0, in_ms(now - doc["started_at"]))
-        sums = figures[doc["queue"], doc["type"], one.to.value, min(32, took.bit_length())]
-        sums[0] += 1
-        sums[1] += took
-        sums[2] += waited(doc) or 0
+        kind = doc["queue"], doc["type"], one.to.value
+        took[kind].append(in_ms(now - doc["started_at"]))
+        waits[kind].append(waited(doc) or 0)
     writes = [
         UpdateOne(
-            {"_id": {**of, "queue": queue, "type": type_, "status": status, "bucket": bucket}},
-            {"$inc": {"n": n, "duration_ms": took, "wait_ms": waits}, "$setOnInsert": {"minute": minute}},
+            {"_id": {**of, "queue": kind[0], "type": kind[1], "status": kind[2], "bucket": SPREAD}},
+            {**_added(spread_of(took[kind]), spread_of(waits[kind])), "$setOnInsert": {"minute": minute}},
             upsert=True,
         )
-        for (queue, type_, status, bucket), (n, took, waits) in figures.items()
+        for kind in took
     ]
     if writes:
         # A figure, not a promise: it need not wait for the disk, and a repeated count would be worse than a lost one.
         await link.collection("minutes").with_options(write_concern=AT_ONCE).bulk_write(writes, ordered=False)
+
+
+def _added(run: Spread, wait: Spread) -> Doc:
+    """The sums as earlier versions know them, and the rest of both spreads."""
+    both = ("run", run), ("wait", wait)
+    return {
+        "$inc": {
+            "n": run.n,
+            "duration_ms": run.total_ms,
+            "wait_ms": wait.total_ms,
+            **{f"{name}.{bucket}": n for name, spread in both for bucket, n in spread.buckets.items()},
+        },
+        "$min": {f"least_{name}": spread.least_ms for name, spread in both},
+        "$max": {f"most_{name}": spread.most_ms for name, spread in both},
+    }

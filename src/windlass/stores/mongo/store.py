@@ -15,6 +15,7 @@ from windlass.stores.mongo.queues import MongoQueues
 from windlass.stores.mongo.requests import MongoRequests
 from windlass.stores.mongo.schedules import MongoSchedules
 from windlass.stores.mongo.schema import MongoSchema
+from windlass.stores.mongo.series import MongoSeries
 from windlass.stores.mongo.types import MongoTypes
 from windlass.stores.mongo.views import MongoViews
 from windlass.stores.mongo.workers import MongoWorkers
@@ -54,6 +55,7 @@ class MongoStore(Room):
         self.keys = MongoKeys(link)
         self.audit = MongoAudit(link)
         self.requests = MongoRequests(link)
+        self.series = MongoSeries(link)
         self.schema = MongoSchema(link)
 
     @property

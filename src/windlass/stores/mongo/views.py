@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windlass.core.errors import SettingsError
+from windlass.core.spread import Spread
 from windlass.core.status import Status
 from windlass.stores.contract import (
     COUNT_CAP,
@@ -19,6 +20,7 @@ from windlass.stores.contract import (
     Page,
     Stats,
     StatusCount,
+    together,
 )
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, page_of, walk_of
 from windlass.stores.mongo.connection import Room, guarded
@@ -150,6 +152,11 @@ class MongoViews(Room):
         return Figures(now, minutes, kept["text"] if kept else None)
 
     @guarded
+    async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
+        """The minutes from the one until before the other."""
+        return await self._ended({"$gte": first, "$lt": until})
+
+    @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """By queue and status."""
         return await self._counts(statuses, MOST_COUNTED)
@@ -161,9 +168,11 @@ class MongoViews(Room):
         await self.link.surely(lambda: self.link.collection("meta").update_one({"_id": "figures"}, kept, upsert=True))
 
     async def _minutes(self, since: timedelta, now: datetime) -> tuple[Minute, ...]:
-        first = (now - whole(since)).replace(second=0, microsecond=0)
-        rows = await self.link.collection("minutes").find({"minute": {"$gte": first}}).sort("minute", 1).to_list()
-        return tuple(_minutes(rows))
+        return await self._ended({"$gte": (now - whole(since)).replace(second=0, microsecond=0)})
+
+    async def _ended(self, minutes: Doc) -> tuple[Minute, ...]:
+        rows = await self.link.collection("minutes").find({"minute": minutes}).to_list()
+        return together(map(_minute, rows))
 
     async def _counts(self, statuses: frozenset[Status], most: int) -> list[StatusCount]:
         first, *others = [_by_queue(status, most) for status in sorted(statuses)]
@@ -192,13 +201,14 @@ def _by_queue(status: Status, most: int) -> list[Doc]:
     ]
 
 
-def _minutes(rows: Sequence[Doc]) -> list[Minute]:
-    """The figures, each of which is kept in several parts."""
-    sums: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows:
-        of = row["_id"]
-        key = row["minute"], of["queue"], of["type"], STATUSES[of["status"]], of["bucket"]
-        parts = sums.setdefault(key, [0, 0, 0])
-        for at, name in enumerate(("n", "duration_ms", "wait_ms")):
-            parts[at] += row[name]
-    return [Minute.of_power(key[:4], key[4], *parts) for key, parts in sums.items()]
+def _minute(row: Doc) -> Minute:
+    of = row["_id"]
+    key = row["minute"], of["queue"], of["type"], STATUSES[of["status"]]
+    if of["bucket"] >= 0:
+        return Minute.of_power(key, of["bucket"], row["n"], row["duration_ms"], row["wait_ms"])
+    return Minute(*key, _spread(row, "run", "duration_ms"), _spread(row, "wait", "wait_ms"))
+
+
+def _spread(row: Doc, name: str, total: str) -> Spread:
+    buckets = {int(bucket): n for bucket, n in row[name].items()}
+    return Spread(row["n"], row[total], row[f"least_{name}"], row[f"most_{name}"], buckets)

@@ -80,6 +80,7 @@ DELETE FROM windlass_jobs WHERE id = ANY (ARRAY(
 FORGET = """
 WITH old_keys AS (DELETE FROM windlass_idempotency WHERE expires_at <= statement_timestamp()),
     old_minutes AS (DELETE FROM windlass_minutes WHERE minute < statement_timestamp() - interval '30 days'),
+    old_series AS (DELETE FROM windlass_series WHERE at < statement_timestamp() - interval '30 days'),
     old_workers AS (DELETE FROM windlass_workers WHERE beat_at < statement_timestamp() - interval '1 day')
 DELETE FROM windlass_locks WHERE expires_at < statement_timestamp() - interval '1 day'
 """

@@ -23,6 +23,7 @@ MIGRATIONS = (
     "0005_catalogue",
     "0006_steps",
     "0007_requests",
+    "0008_figures",
 )
 VERSION = len(MIGRATIONS)
 COMPATIBLE = 1

@@ -13,6 +13,7 @@ from asyncpg import exceptions as pg
 
 from windlass.core.blocked import BlockedBy, Kind
 from windlass.core.history import Happened
+from windlass.core.spread import GROWTH, LAST
 from windlass.core.status import Status
 from windlass.core.transition import go_on, honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Notice, Report, Verdict
@@ -135,15 +136,42 @@ async def report(link: Link, reports: Sequence[Report]) -> list[Verdict]:
     return [kinds[found.get((one.lease.id, one.lease.token))] for one in reports]
 
 
-_BUCKETS = " ".join(f"WHEN duration_ms < {2**bits} THEN {bits}" for bits in range(32))
+def _bucket(ms: str) -> str:
+    """Mirrors core.spread.bucket_of."""
+    return f"CASE WHEN {ms} > 0 THEN least(1 + ceil(ln({ms}::float8) / ln({GROWTH}::float8)), {LAST})::int ELSE 0 END"
+
+
+def _added(name: str) -> str:
+    """The sum of two objects of numbers."""
+    each = f"SELECT * FROM jsonb_each_text(m.{name}) UNION ALL SELECT * FROM jsonb_each_text(excluded.{name})"  # noqa: S608  # constants
+    sums = f"SELECT key, sum(value::bigint) AS n FROM ({each}) AS each GROUP BY key"  # noqa: S608  # the same
+    return f"(SELECT jsonb_object_agg(key, n) FROM ({sums}) AS sums)"  # noqa: S608  # the same
+
+
 # Rows of minutes are met in one order by all, so that no two settlements wait for each other's.
 TALLY = f"""
-    INSERT INTO windlass_minutes AS m (minute, queue, type, status, bucket, shard, n, duration_ms, wait_ms)
-    SELECT date_trunc('minute', (SELECT now FROM clock)), queue, type, status, CASE {_BUCKETS} ELSE 32 END,
-        pg_backend_pid() % 8, count(*), sum(greatest(duration_ms, 0)), sum(coalesce(wait_ms, 0))
-    FROM ended GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+    INSERT INTO windlass_minutes AS m (minute, queue, type, status, bucket, shard, n, duration_ms, wait_ms,
+        least_run, most_run, least_wait, most_wait, runs, waits)
+    SELECT date_trunc('minute', (SELECT now FROM clock)), queue, type, status, -1, pg_backend_pid() % 8,
+        sum(n) FILTER (WHERE run IS NOT NULL), sum(took) FILTER (WHERE run IS NOT NULL),
+        sum(waited) FILTER (WHERE run IS NOT NULL), min(least_run), max(most_run), min(least_wait), max(most_wait),
+        jsonb_object_agg(run, n) FILTER (WHERE run IS NOT NULL),
+        jsonb_object_agg(wait, n) FILTER (WHERE wait IS NOT NULL)
+    FROM (
+        SELECT queue, type, status, run, wait, count(*) AS n, sum(took) AS took, sum(waited) AS waited,
+            min(took) AS least_run, max(took) AS most_run, min(waited) AS least_wait, max(waited) AS most_wait
+        FROM (
+            SELECT queue, type, status, took, waited, {_bucket("took")} AS run, {_bucket("waited")} AS wait
+            FROM (
+                SELECT queue, type, status, greatest(duration_ms, 0) AS took, greatest(wait_ms, 0) AS waited FROM ended
+            ) AS ended
+        ) AS each GROUP BY GROUPING SETS ((queue, type, status, run), (queue, type, status, wait))
+    ) AS counted GROUP BY queue, type, status ORDER BY queue, type, status
     ON CONFLICT (minute, queue, type, status, bucket, shard) DO UPDATE SET n = m.n + excluded.n,
-        duration_ms = m.duration_ms + excluded.duration_ms, wait_ms = m.wait_ms + excluded.wait_ms
+        duration_ms = m.duration_ms + excluded.duration_ms, wait_ms = m.wait_ms + excluded.wait_ms,
+        least_run = least(m.least_run, excluded.least_run), most_run = greatest(m.most_run, excluded.most_run),
+        least_wait = least(m.least_wait, excluded.least_wait), most_wait = greatest(m.most_wait, excluded.most_wait),
+        runs = {_added("runs")}, waits = {_added("waits")}
 """  # noqa: S608  # made of constants
 COUNTED = """
 SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NULL),

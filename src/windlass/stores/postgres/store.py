@@ -15,6 +15,7 @@ from windlass.stores.postgres.queues import PostgresQueues
 from windlass.stores.postgres.requests import PostgresRequests
 from windlass.stores.postgres.schedules import PostgresSchedules
 from windlass.stores.postgres.schema import PostgresSchema
+from windlass.stores.postgres.series import PostgresSeries
 from windlass.stores.postgres.types import PostgresTypes
 from windlass.stores.postgres.views import PostgresViews
 from windlass.stores.postgres.workers import PostgresWorkers
@@ -68,6 +69,7 @@ class PostgresStore(Room):
         self.keys = PostgresKeys(link)
         self.audit = PostgresAudit(link)
         self.requests = PostgresRequests(link)
+        self.series = PostgresSeries(link)
         self.schema = PostgresSchema(link)
 
     @property

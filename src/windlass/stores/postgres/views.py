@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
+from windlass.core.spread import Spread
 from windlass.core.status import Status
 from windlass.stores.contract import (
     COUNT_CAP,
@@ -17,6 +19,7 @@ from windlass.stores.contract import (
     Page,
     Stats,
     StatusCount,
+    together,
 )
 from windlass.stores.contract.paging import ANY_WAY, cut, nearest, page_of, walk_of
 from windlass.stores.lines import entries_of
@@ -25,8 +28,8 @@ from windlass.stores.postgres.records import COLUMNS, STATUSES, job_of
 from windlass.stores.postgres.searching import Searched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import timedelta
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
     from windlass.core.history import Entry
     from windlass.core.job import Job
@@ -57,11 +60,13 @@ SELECT {COLUMNS} FROM unnest($1::text[]) WITH ORDINALITY AS line (by, place) CRO
 """  # noqa: S608  # made of constants
 FIRST_OF_LINES = _OF_LINES % ""
 NEXT_OF_LINES = _OF_LINES % " AND (queued_at, id) > ($3::timestamptz, $4::text)"
-MINUTES = """
-SELECT minute, queue, type, status, bucket, sum(n)::bigint, sum(duration_ms)::bigint, sum(wait_ms)::bigint
-FROM windlass_minutes WHERE minute >= date_trunc('minute', statement_timestamp() - $1::interval)
-GROUP BY 1, 2, 3, 4, 5 ORDER BY 1
+_MINUTES = """
+SELECT minute, queue, type, status, runs, waits, least_run, most_run, least_wait, most_wait, bucket, n, duration_ms,
+    wait_ms
+FROM windlass_minutes
 """
+MINUTES = f"{_MINUTES} WHERE minute >= date_trunc('minute', statement_timestamp() - $1::interval)"
+ENDED = f"{_MINUTES} WHERE minute >= $1::timestamptz AND minute < $2::timestamptz"
 # One statement: a row for each figure, or one without where nothing ended.
 FIGURES = f"""
 SELECT date_trunc('milliseconds', statement_timestamp()),
@@ -142,7 +147,12 @@ class PostgresViews(Room):
         """The minutes since, and what was kept."""
         rows = await self.link.fetch(FIGURES, since)
         (now, kept, *_), *_ = rows
-        return Figures(now, _minutes(row[2:] for row in rows if row[2] is not None), kept)
+        return Figures(now, together(_minute(row[2:]) for row in rows if row[2] is not None), kept)
+
+    @guarded
+    async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
+        """The minutes from the one until before the other."""
+        return together(map(_minute, await self.link.fetch(ENDED, first, until)))
 
     @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
@@ -160,7 +170,7 @@ class PostgresViews(Room):
     async def _stats(self, ask: Any, since: timedelta) -> Stats:
         others = [status.value for status in Status if status is not Status.PROCESSING]
         counts = _counts(await ask(COUNTS, others, COUNT_CAP + 1), COUNT_CAP)
-        minutes = _minutes(await ask(MINUTES, since))
+        minutes = together(map(_minute, await ask(MINUTES, since)))
         [(now,)] = await ask(NOW)
         return Stats(now, tuple(counts), minutes)
 
@@ -172,8 +182,15 @@ def _counts(rows: Sequence[Sequence[Any]], most: int) -> list[StatusCount]:
     return [StatusCount(queue, STATUSES[status], Count(n, sums[status] <= most)) for status, queue, n in rows]
 
 
-def _minutes(rows: Iterable[Sequence[Any]]) -> tuple[Minute, ...]:
-    return tuple(
-        Minute.of_power((minute, queue, type_, STATUSES[status]), *figures)
-        for minute, queue, type_, status, *figures in rows
-    )
+def _minute(row: Sequence[Any]) -> Minute:
+    minute, queue, type_, status, runs, waits, least_run, most_run, least_wait, most_wait, *before = row
+    of = minute, queue, type_, STATUSES[status]
+    if runs is None:
+        return Minute.of_power(of, *before)
+    _, n, took, waited = before
+    run = Spread(n, took, least_run, most_run, _buckets(runs))
+    return Minute(*of, run, Spread(n, waited, least_wait, most_wait, _buckets(waits)))
+
+
+def _buckets(text: str) -> dict[int, int]:
+    return {int(bucket): n for bucket, n in json.loads(text).items()}

@@ -36,7 +36,9 @@ node, so that a script may use them together.
                         under the empty key those that were queued beside them and take no part, and those that came
                         back, by what nobody who comes later may stand before; the oldest of many as one without an id
     live:<schedule>     its jobs that have not ended; `ticked:<schedule>` the job of each tick; `ticks:<schedule>`
-    minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days
+    minute:<ms>         what ended in one minute; `minutes` names them; expires after 30 days. Under the bucket -1 are
+                        whole spreads: r12, w12 are runs and waits of bucket 12, rl, rm, wl, wm their least and most
+    series:<name>       texts by the instant that they were noted for; `series` has the names
     mark:<call>         what one claim took, or that it was given up, for an hour; what another call did, for a minute:
                         in case that its answer is lost
     request:<id>        what was asked under an idempotency key, and the answer; expires with what is promised of it

@@ -8,7 +8,7 @@ from windlass.core.errors import SchemaMismatch
 from windlass.stores.redis import records
 from windlass.stores.redis.connection import Room, guarded
 
-MIGRATIONS = ("0001_install", "0002_steps", "0003_requests")
+MIGRATIONS = ("0001_install", "0002_steps", "0003_requests", "0004_figures")
 VERSION = len(MIGRATIONS)
 
 

@@ -21,6 +21,7 @@ from windlass.stores.redis.records import instant
 from windlass.stores.redis.requests import RedisRequests
 from windlass.stores.redis.schedules import RedisSchedules
 from windlass.stores.redis.schema import RedisSchema
+from windlass.stores.redis.series import RedisSeries
 from windlass.stores.redis.types import RedisTypes
 from windlass.stores.redis.views import RedisViews
 from windlass.stores.redis.workers import RedisWorkers
@@ -67,6 +68,7 @@ class RedisStore(Room):
         self.keys = RedisKeys(link)
         self.audit = RedisAudit(link)
         self.requests = RedisRequests(link)
+        self.series = RedisSeries(link)
         self.schema = RedisSchema(link)
 
     @property

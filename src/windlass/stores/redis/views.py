@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
+from windlass.core.spread import Spread
 from windlass.core.status import Status
 from windlass.stores.contract import (
     COUNT_CAP,
@@ -19,6 +20,7 @@ from windlass.stores.contract import (
     Page,
     Stats,
     StatusCount,
+    together,
 )
 from windlass.stores.contract.paging import ANY_WAY, page_of, walk_of
 from windlass.stores.redis.connection import Room, guarded
@@ -38,7 +40,7 @@ from windlass.stores.redis.searching import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from windlass.core.history import Entry
     from windlass.core.job import Job
@@ -163,7 +165,7 @@ class RedisViews(Room):
     async def stats(self, since: timedelta) -> Stats:
         """Counts now and minutes since."""
         at, counts, *minutes = await self.link.run("stats", [as_duration_ms(since)])
-        return Stats(instant(at), tuple(_by_queue(counts_of(counts))), tuple(_all_minutes(minutes)))
+        return Stats(instant(at), tuple(_by_queue(counts_of(counts))), _all_minutes(minutes))
 
     @guarded
     async def figures(self, since: timedelta) -> Figures:
@@ -171,7 +173,13 @@ class RedisViews(Room):
         (at, _, *minutes), kept = await asyncio.gather(
             self.link.run("stats", [as_duration_ms(since)]), self.link.command("HGET", self.link.key("meta"), _KEPT)
         )
-        return Figures(instant(at), tuple(_all_minutes(minutes)), None if kept is None else kept.decode())
+        return Figures(instant(at), _all_minutes(minutes), None if kept is None else kept.decode())
+
+    @guarded
+    async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
+        """The minutes from the one until before the other."""
+        _, _, *minutes = await self.link.run("stats", ["", as_ms(first), f"({as_ms(until)}"])
+        return _all_minutes(minutes)
 
     @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
@@ -191,9 +199,9 @@ def _by_queue(counts: Iterable[tuple[Status, str, str, int]]) -> list[StatusCoun
     return [StatusCount(queue, status, Count(n, exact=True)) for (queue, status), n in sorted(sums.items())]
 
 
-def _all_minutes(minutes: Sequence[Any]) -> Iterator[Minute]:
-    for which in range(0, len(minutes), 2):
-        yield from _minutes(int(minutes[which]), minutes[which + 1])
+def _all_minutes(minutes: Sequence[Any]) -> tuple[Minute, ...]:
+    pairs = zip(minutes[::2], minutes[1::2], strict=True)
+    return together(one for minute, answer in pairs for one in _minutes(int(minute), answer))
 
 
 def as_pairs(answer: Any) -> Iterator[tuple[bytes, bytes]]:
@@ -229,7 +237,15 @@ def _minutes(minute: int, answer: Any) -> Iterator[Minute]:
     for of, found in figures.items():
         bucket, status, queue, type_ = of.split(SEP)
         key = instant(minute), queue, type_, STATUSES[status]
-        yield Minute.of_power(key, int(bucket), found["n"], found["d"], found["w"])
+        if int(bucket) >= 0:
+            yield Minute.of_power(key, int(bucket), found["n"], found["d"], found["w"])
+        else:
+            yield Minute(*key, _spread("r", found["d"], found), _spread("w", found["w"], found))
+
+
+def _spread(what: str, total: int, found: dict[str, int]) -> Spread:
+    buckets = {int(name[1:]): n for name, n in found.items() if name[0] == what and name[1:].isdigit()}
+    return Spread(found["n"], total, found[f"{what}l"], found[f"{what}m"], buckets)
 
 
 def _capped(n: int, cap: int) -> Count:

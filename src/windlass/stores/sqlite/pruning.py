@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.rate import LONGEST
 from windlass.core.status import FINISHED, Status
-from windlass.stores.contract import Pruned
+from windlass.stores.contract import SERIES_KEPT, Pruned
 from windlass.stores.sqlite.rates import FORGET_ALL
 from windlass.stores.sqlite.records import as_duration_ms
 
@@ -162,10 +162,10 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND status IN ('succeeded', 'faile
 """  # noqa: S608  # a constant
 FORGET_KEYS = "DELETE FROM windlass_idempotency WHERE expires_at <= ?"
 FORGET_MINUTES = "DELETE FROM windlass_minutes WHERE minute < ?"
+FORGET_SERIES = "DELETE FROM windlass_series WHERE at < ?"
 FORGET_WORKERS = "DELETE FROM windlass_workers WHERE beat_at < ?"
 FORGET_LOCKS = "DELETE FROM windlass_locks WHERE expires_at < ?"
 _DAY = 86_400_000
-_MINUTES_KEPT = 30 * _DAY
 
 
 def prune(db: sqlite3.Connection, sql: Callable[[str], str], old: Past, now: int) -> Pruned:
@@ -173,7 +173,8 @@ def prune(db: sqlite3.Connection, sql: Callable[[str], str], old: Past, now: int
     removed = db.execute(sql(DELETE), (json.dumps(old.seqs),)).rowcount if old.seqs else 0
     db.execute(sql(FORGET_KEYS), (now,))
     db.execute(sql(FORGET_ALL), (now - as_duration_ms(LONGEST),))
-    db.execute(sql(FORGET_MINUTES), (now - _MINUTES_KEPT,))
+    db.execute(sql(FORGET_MINUTES), (now - as_duration_ms(SERIES_KEPT),))
+    db.execute(sql(FORGET_SERIES), (now - as_duration_ms(SERIES_KEPT),))
     db.execute(sql(FORGET_WORKERS), (now - _DAY,))
     db.execute(sql(FORGET_LOCKS), (now - _DAY,))
     return Pruned(removed, more=old.more)

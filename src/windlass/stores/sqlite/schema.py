@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING came with it"""
-MIGRATIONS = ("0001_install", "0002_control", "0003_scale", "0004_catalogue", "0005_steps", "0006_requests")
+MIGRATIONS = (
+    "0001_install",
+    "0002_control",
+    "0003_scale",
+    "0004_catalogue",
+    "0005_steps",
+    "0006_requests",
+    "0007_figures",
+)
 VERSION = len(MIGRATIONS)
 
 

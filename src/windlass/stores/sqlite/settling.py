@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windlass.core.blocked import lines
 from windlass.core.history import Happened
+from windlass.core.spread import spread_of, sum_of, unpacked
 from windlass.core.status import Status
 from windlass.core.transition import honour_cancel, refuse
 from windlass.stores.contract import Extended, Lease, Report, Verdict
@@ -161,26 +162,13 @@ def apply(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequen
     return Applied(verdicts, freed)
 
 
-_BUCKETS = " ".join(f"WHEN duration_ms < {2**bits} THEN {bits}" for bits in range(32))
-# Whether all leases stand, and the figures of their minute: the rows are looked up once for both.
-FIGURES = f"""
-SELECT json_group_array(json_array(queue, type, bucket, n, took, waited)),
+# Whether all leases stand, and how long their runs took and had waited: the rows are looked up once for both.
+FIGURES = """
+SELECT queue, windlass_jobs.type, json_group_array(? - started_at), json_group_array(coalesce(wait_ms, 0)), count(*),
     EXISTS (SELECT 1 FROM windlass_jobs WHERE status = 'blocked')
-FROM (
-    SELECT queue, type, CASE {_BUCKETS} ELSE 32 END AS bucket, count(*) AS n, sum(max(duration_ms, 0)) AS took,
-        sum(coalesce(wait_ms, 0)) AS waited
-    FROM (
-        SELECT queue, windlass_jobs.type, ? - started_at AS duration_ms, wait_ms
-        FROM json_each(?) AS told CROSS JOIN windlass_jobs INDEXED BY windlass_jobs_id
-        WHERE windlass_jobs.id = told.key AND status = 'processing' AND lease_token = told.value
-    ) GROUP BY queue, type, bucket
-)
-"""  # noqa: S608  # _BUCKETS is a constant
-COUNT = """
-INSERT INTO windlass_minutes (minute, queue, type, status, bucket, n, duration_ms, wait_ms)
-VALUES (?, ?, ?, 'succeeded', ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET n = n + excluded.n, duration_ms = duration_ms + excluded.duration_ms,
-    wait_ms = wait_ms + excluded.wait_ms
+FROM json_each(?) AS told CROSS JOIN windlass_jobs INDEXED BY windlass_jobs_id
+WHERE windlass_jobs.id = told.key AND status = 'processing' AND lease_token = told.value
+GROUP BY queue, windlass_jobs.type
 """
 
 
@@ -189,12 +177,13 @@ def _succeed(
 ) -> Applied | None:
     """Write successes whose leases all stand, in few steps; None if they do not, and nothing is written."""
     tokens = json.dumps({one.id: one.token for one in transitions})
-    figures, blocked = db.execute(sql(FIGURES), (now, tokens)).fetchone()
-    kinds: list[list[Any]] = json.loads(figures)
-    if sum(n for _queue, _type, _bucket, n, *_ in kinds) < len(transitions):
+    kinds = db.execute(sql(FIGURES), (now, tokens)).fetchall()
+    if sum(n for *_, n, _blocked in kinds) < len(transitions):
         return None
     write(db, sql, transitions, now, forced=False)
-    db.executemany(sql(COUNT), [(_minute(now), *kind) for kind in kinds])
+    for queue, type_, took, waited, _n, _blocked in kinds:
+        _count(db, sql, (_minute(now), queue, type_, Status.SUCCEEDED.value), took, waited)
+    blocked = kinds[0][-1]
     freed = free_slots(db, sql, [one.id for one in transitions], now) if blocked else 0
     return Applied([Verdict.APPLIED] * len(transitions), freed)
 
@@ -311,16 +300,36 @@ def _examine(
     return verdicts
 
 
-TALLY = f"""
-INSERT INTO windlass_minutes (minute, queue, type, status, bucket, n, duration_ms, wait_ms)
-SELECT ?, queue, type, status, CASE {_BUCKETS} ELSE 32 END, count(*), sum(max(duration_ms, 0)),
-    sum(coalesce(wait_ms, 0))
-FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?)) AND updated_at = ? GROUP BY queue, type, status, 5
-ON CONFLICT DO UPDATE SET n = n + excluded.n, duration_ms = duration_ms + excluded.duration_ms,
-    wait_ms = wait_ms + excluded.wait_ms
-"""  # noqa: S608  # _BUCKETS is a constant
+ENDED = """
+SELECT queue, type, status, json_group_array(duration_ms), json_group_array(coalesce(wait_ms, 0))
+FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?)) AND updated_at = ? GROUP BY queue, type, status
+"""
 
 
 def tally(db: sqlite3.Connection, sql: Callable[[str], str], ids: Sequence[str], now: int) -> None:
     """Count what ended just now in its minute."""
-    db.execute(sql(TALLY), (_minute(now), json.dumps(ids), now))
+    for queue, type_, status, took, waited in db.execute(sql(ENDED), (json.dumps(ids), now)).fetchall():
+        _count(db, sql, (_minute(now), queue, type_, status), took, waited)
+
+
+COUNTED = """
+SELECT spreads FROM windlass_minutes WHERE minute = ? AND queue = ? AND type = ? AND status = ? AND bucket = -1
+"""
+COUNT = """
+INSERT OR REPLACE INTO windlass_minutes (minute, queue, type, status, bucket, n, duration_ms, wait_ms, spreads)
+VALUES (?, ?, ?, ?, -1, ?, ?, ?, ?)
+"""
+
+
+def _count(
+    db: sqlite3.Connection, sql: Callable[[str], str], of: tuple[int, str, str, str], took: str, waited: str
+) -> None:
+    """Add runs that took so long, and had waited so long, to what is counted; both are lists in JSON."""
+    run, wait = spread_of(json.loads(took)), spread_of(json.loads(waited))
+    before = db.execute(sql(COUNTED), of).fetchone()
+    if before is not None:
+        run, wait = (
+            sum_of((unpacked(one), more)) for one, more in zip(json.loads(before[0]), (run, wait), strict=True)
+        )
+    spreads = json.dumps([run.packed(), wait.packed()], separators=(",", ":"))
+    db.execute(sql(COUNT), (*of, run.n, run.total_ms, wait.total_ms, spreads))

@@ -18,6 +18,7 @@ from windlass.stores.sqlite.records import instant
 from windlass.stores.sqlite.requests import SqliteRequests
 from windlass.stores.sqlite.schedules import SqliteSchedules
 from windlass.stores.sqlite.schema import SqliteSchema, check_sqlite
+from windlass.stores.sqlite.series import SqliteSeries
 from windlass.stores.sqlite.types import SqliteTypes
 from windlass.stores.sqlite.views import SqliteViews
 from windlass.stores.sqlite.workers import SqliteWorkers
@@ -64,6 +65,7 @@ class SqliteStore:
         self.keys = SqliteKeys(engine)
         self.audit = SqliteAudit(engine)
         self.requests = SqliteRequests(engine)
+        self.series = SqliteSeries(engine)
         self.schema = SqliteSchema(engine)
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windlass.core.errors import SettingsError
+from windlass.core.spread import unpacked
 from windlass.core.status import Status
 from windlass.stores.contract import (
     COUNT_CAP,
@@ -19,16 +20,17 @@ from windlass.stores.contract import (
     Page,
     Stats,
     StatusCount,
+    together,
 )
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, nearest, page_of, walk_of
 from windlass.stores.lines import entries_of
-from windlass.stores.sqlite.records import COLUMNS, as_duration_ms, as_ms, instant, job_of
+from windlass.stores.sqlite.records import COLUMNS, STATUSES, as_duration_ms, as_ms, instant, job_of
 from windlass.stores.sqlite.searching import Part, parts_of
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from windlass.core.history import Entry
     from windlass.core.job import Job
@@ -128,6 +130,10 @@ class SqliteViews:
         """The minutes since, and what was kept."""
         return await self._engine.read(lambda db, now: self._figures(db, now, now - as_duration_ms(since)))
 
+    async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
+        """The minutes from the one until before the other."""
+        return await self._engine.read(lambda db, _: self._ended(db, as_ms(first), as_ms(until)))
+
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """By queue and status."""
         return await self._engine.read(
@@ -147,11 +153,10 @@ class SqliteViews:
         return Figures(instant(now), self._minutes(db, since), row[0] if row else None)
 
     def _minutes(self, db: sqlite3.Connection, since: int) -> tuple[Minute, ...]:
-        rows = db.execute(self._sql(MINUTES), (since // 60_000 * 60_000,))
-        return tuple(
-            Minute.of_power((instant(minute), queue, type_, Status(status)), *figures)
-            for minute, queue, type_, status, *figures in rows
-        )
+        return self._ended(db, since // 60_000 * 60_000, _EVER)
+
+    def _ended(self, db: sqlite3.Connection, first: int, until: int) -> tuple[Minute, ...]:
+        return together(_minute(row) for row in db.execute(self._sql(MINUTES), (first, until)))
 
     def _counts(self, db: sqlite3.Connection, status: Status, most: int) -> list[StatusCount]:
         if status is Status.PROCESSING:
@@ -160,6 +165,15 @@ class SqliteViews:
             rows = db.execute(self._sql(BY_QUEUE), (status.value, most + 1)).fetchall()
         exact = sum(n for _, n in rows) <= most
         return [StatusCount(queue, status, Count(n, exact)) for queue, n in rows]
+
+
+def _minute(row: Sequence[Any]) -> Minute:
+    minute, queue, type_, status, spreads, *before = row
+    of = instant(minute), queue, type_, STATUSES[status]
+    if spreads is None:
+        return Minute.of_power(of, *before)
+    run, wait = json.loads(spreads)
+    return Minute(*of, unpacked(run), unpacked(wait))
 
 
 FIRST_OF_LINE = f"""
@@ -173,9 +187,10 @@ WHERE status = 'blocked' AND blocked_by = ? AND (queued_at, id) > (?, ?) ORDER B
 KEEP = "INSERT OR REPLACE INTO windlass_meta (key, value) VALUES ('figures', ?)"
 KEPT = "SELECT value FROM windlass_meta WHERE key = 'figures'"
 MINUTES = """
-SELECT minute, queue, type, status, bucket, n, duration_ms, wait_ms FROM windlass_minutes
-WHERE minute >= ? ORDER BY minute
+SELECT minute, queue, type, status, spreads, bucket, n, duration_ms, wait_ms FROM windlass_minutes
+WHERE minute >= ? AND minute < ?
 """
+_EVER = 2**63 - 1
 BY_QUEUE = """
 SELECT queue, count(*) FROM (SELECT queue FROM windlass_jobs WHERE status = ? AND status <> 'processing' LIMIT ?)
 GROUP BY queue ORDER BY queue

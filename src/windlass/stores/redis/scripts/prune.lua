@@ -188,6 +188,9 @@ for place, status in ipairs(ORDER) do
   end
 end
 redis.call('ZREMRANGEBYSCORE', P .. 'minutes', '-inf', now - 30 * DAY)
+for _, name in ipairs(redis.call('SMEMBERS', P .. 'series')) do
+  redis.call('ZREMRANGEBYSCORE', P .. 'series:' .. name, '-inf', now - 30 * DAY)
+end
 redis.call('ZREMRANGEBYSCORE', P .. 'peers', '-inf', now - DAY)
 some_of('workers', 'forgot', function(worker, record)
   if tonumber(split(record)[2]) < now - DAY then

@@ -22,36 +22,53 @@ local function read_transitions()
   return found
 end
 
+-- Mirrors core.spread.bucket_of.
+local GROWTH = math.log(1.2)
+
 local function bucket_of(ms)
-  local bits, size = 0, 1
-  while ms >= size and bits < 32 do
-    bits, size = bits + 1, size * 2
-  end
-  return bits
+  return ms > 0 and math.min(1 + math.ceil(math.log(ms) / GROWTH), 160) or 0
 end
 
 local minute = now - now % 60000
 local MINUTE = P .. 'minute:' .. minute
 
--- Bucket, status, queue and type; how many ended so, how long they ran and waited.
+-- Status, queue and type; how many ended so, how long they ran and waited: sums, how many in each bucket, least and most.
 local ends = {}
 
+local function add_to(sums, what, ms, n)
+  local bucket = what .. bucket_of(ms)
+  sums.add[bucket] = (sums.add[bucket] or 0) + n
+  sums.least[what] = math.min(sums.least[what] or ms, ms)
+  sums.most[what] = math.max(sums.most[what] or ms, ms)
+end
+
 local function count_ends(herd)
-  local ms, waited = math.max(tonumber(herd.after[DURATION]), 0), 0
+  local name = names_of(herd.after).name
+  local sums = ends[name] or {add = {n = 0, d = 0, w = 0}, least = {}, most = {}}
+  local ms, add = math.max(tonumber(herd.after[DURATION]), 0), sums.add
+  ends[name] = sums
+  add_to(sums, 'r', ms, herd.n)
   for _, id in ipairs(herd.ids) do
-    local wait = jobs[id][WAIT]
-    waited = waited + (wait ~= '' and wait or 0)
+    local wait = tonumber(jobs[id][WAIT]) or 0
+    add_to(sums, 'w', math.max(wait, 0), 1)
+    add.w = add.w + wait
   end
-  local name = SEP .. bucket_of(ms) .. SEP .. names_of(herd.after).name
-  local sum = ends[name] or {n = 0, d = 0, w = 0}
-  ends[name] = {n = sum.n + herd.n, d = sum.d + herd.n * ms, w = sum.w + waited}
+  add.n, add.d = add.n + herd.n, add.d + herd.n * ms
 end
 
 local function write_ends()
-  for name, sum in pairs(ends) do
-    for what, n in pairs(sum) do
-      redis.call('HINCRBY', MINUTE, what .. name, n)
+  for name, sums in pairs(ends) do
+    local of = SEP .. '-1' .. SEP .. name
+    for what, n in pairs(sums.add) do
+      redis.call('HINCRBY', MINUTE, what .. of, n)
     end
+    local before = redis.call('HMGET', MINUTE, 'rl' .. of, 'rm' .. of, 'wl' .. of, 'wm' .. of)
+    local least, most = sums.least, sums.most
+    redis.call('HSET', MINUTE,
+      'rl' .. of, math.min(tonumber(before[1]) or least.r, least.r),
+      'rm' .. of, math.max(tonumber(before[2]) or most.r, most.r),
+      'wl' .. of, math.min(tonumber(before[3]) or least.w, least.w),
+      'wm' .. of, math.max(tonumber(before[4]) or most.w, most.w))
   end
   redis.call('PEXPIREAT', MINUTE, minute + 30 * 86400000)
   redis.call('ZADD', P .. 'minutes', minute, minute)

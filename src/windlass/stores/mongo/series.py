@@ -1,0 +1,27 @@
+"""Series in MongoDB: a document for each text; the server removes old ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.stores.mongo.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+
+class MongoSeries(Room):
+    """See `contract.Series` for what each promises."""
+
+    @guarded
+    async def put(self, name: str, at: datetime, text: str) -> None:
+        """Keep this text."""
+        series, of = self.link.collection("series"), {"name": name, "at": at}
+        await self.link.surely(lambda: series.update_one(of, {"$set": {"text": text}}, upsert=True))
+
+    @guarded
+    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+        """From this instant on, oldest first."""
+        series = self.link.collection("series").find({"name": name, "at": {"$gte": first}}).sort("at", 1)
+        return [(row["at"], row["text"]) for row in await series.to_list()]

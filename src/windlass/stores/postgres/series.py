@@ -1,0 +1,31 @@
+"""Series on PostgreSQL: a row for each text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windlass.stores.postgres.connection import Room, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+PUT = """
+INSERT INTO windlass_series (name, at, text) VALUES ($1::text, $2::timestamptz, $3::text)
+ON CONFLICT (name, at) DO UPDATE SET text = excluded.text
+"""
+READ = "SELECT at, text FROM windlass_series WHERE name = $1::text AND at >= $2::timestamptz ORDER BY at"
+
+
+class PostgresSeries(Room):
+    """See `contract.Series` for what each promises."""
+
+    @guarded
+    async def put(self, name: str, at: datetime, text: str) -> None:
+        """Keep this text."""
+        await self.link.fetch(PUT, name, at, text)
+
+    @guarded
+    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+        """From this instant on, oldest first."""
+        return [(at, text) for at, text in await self.link.fetch(READ, name, first)]
