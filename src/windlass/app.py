@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
+    from windlass.web.dashboard.room import Room
     from windlass.web.limits import Limits
     from windlass.web.live.pace import Pace
     from windlass.worker.own import Own
@@ -158,6 +159,7 @@ class Windlass:
             from windlass.observability.tracing import instrument  # only who asks for it needs OpenTelemetry
 
             instrument(self)
+        self._rooms: list[Callable[[], Room]] = []
 
     def move(self, url: str | object | None, namespace: str | None = None) -> None:
         """Use another store than its own, or another namespace there, before anything has opened it."""
@@ -659,6 +661,7 @@ class Windlass:
         proxies: Sequence[str] | None = None,
         live: Pace | None = None,
         limits: Limits | None = None,
+        dashboard: bool | None = None,
     ) -> FastAPI:
         """The HTTP API as an ASGI application, to be served or mounted under any prefix. Needs `windlass[web]`.
 
@@ -668,17 +671,21 @@ class Windlass:
         answers to, any if none are given; `origins` the sites whose pages may read answers (CORS); `proxies` the
         addresses whose word on others' addresses and users is taken. Each may be set by WINDLASS_HTTP_… instead.
         `live` sets the pace and the bounds of live streams, `limits` how often anybody may ask and how many jobs of one
-        owner may wait.
+        owner may wait. Below `/dashboard` are pages for people, unless `dashboard` is False.
         """
         try:
             from windlass.web.access.configured import WhoMay  # only who serves loads it
             from windlass.web.application import build
+            from windlass.web.dashboard.dashboard import Dashboard
             from windlass.web.limits import Limits as Set
         except ImportError as error:
             raise SettingsError(f'the HTTP API needs the extra "web": pip install "windlass[web]" ({error})') from error
         from windlass import __version__
 
         asked = WhoMay.of(self.settings, authenticate, hosts=hosts, origins=origins, proxies=proxies)
+        pages = None
+        if self.settings.http_dashboard if dashboard is None else dashboard:
+            pages = Dashboard(asked.authenticate, [load() for load in self._rooms])
         return build(
             cast("Answers", self),
             version=__version__,
@@ -686,7 +693,12 @@ class Windlass:
             pace=live,
             limits=limits or Set.of(self.settings),
             spans=(lambda: self.registry.spans) if self.settings.http_traceparent else None,
+            dashboard=pages,
         )
+
+    def add_pages(self, load: Callable[[], Room]) -> None:
+        """Hang pages of your own into the dashboard: `load` gives their room, and is called by who serves alone."""
+        self._rooms.append(load)
 
 
 def _surrounded(

@@ -39,6 +39,7 @@ class Settings:
     synchronous: str = "FULL"
     log_format: str = "auto"
     log_level: str = "info"
+    http_dashboard: bool = True
     http_hosts: tuple[str, ...] | None = None
     http_origins: tuple[str, ...] = ()
     http_proxies: tuple[str, ...] = ()
@@ -189,6 +190,7 @@ _SOURCES = (
     _Source("url", ("WINDLASS_URL", "WINDLASS_STORE"), _text, "a store URL"),
     _Source("namespace", ("WINDLASS_NAMESPACE",), _namespace, "1 to 30 lower-case letters, digits or _"),
     _Source("app", ("WINDLASS_APP",), _text, "module:app"),
+    _Source("http_dashboard", ("WINDLASS_HTTP_DASHBOARD",), _switch, "on or off"),
     _Source("http_hosts", ("WINDLASS_HTTP_HOSTS",), _several, _NAMES.format("host names, or *")),
     _Source("http_origins", ("WINDLASS_HTTP_ORIGINS",), _several, _NAMES.format("origins, or *")),
     _Source("http_proxies", ("WINDLASS_HTTP_PROXIES",), _several, _NAMES.format("addresses or networks")),

@@ -34,6 +34,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "RETRY_DELAY": ("retry_delay", "1000", SECOND),
     "WINDLASS_SECRET_KEYS": ("secret_keys", f"{'A' * 43}, {'B' * 42}A=", (bytes(32), b64decode("B" * 42 + "A="))),
     "WINDLASS_IDEMPOTENCY_MS": ("idempotency", "60000", 60 * SECOND),
+    "WINDLASS_HTTP_DASHBOARD": ("http_dashboard", "off", False),
     "WINDLASS_HTTP_HOSTS": ("http_hosts", "jobs.example, [::1]:8000", ("jobs.example", "[::1]:8000")),
     "WINDLASS_HTTP_ORIGINS": ("http_origins", "https://shop.example", ("https://shop.example",)),
     "WINDLASS_HTTP_PROXIES": ("http_proxies", "10.0.0.0/8,10.1.0.7", ("10.0.0.0/8", "10.1.0.7")),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from windlass.app import Windlass
     from windlass.cli.output import Screen
+    from windlass.web.dashboard.dashboard import Dashboard
     from windlass.worker.worker import Worker
 
 GRACE = 30
@@ -74,7 +75,18 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
                 await asyncio.wait([serving], timeout=0.01)
             behind = root_path and f", which a proxy has at {root_path}/api/v1"
             screen.say(f"windlass serves {app.address} at http://{_shown(listening.getsockname())}/api/v1{behind}")
+            if web.state.dashboard is not None:
+                _tell_of_pages(web.state.dashboard, screen, listening, host, root_path)
             await serving
+
+
+def _tell_of_pages(dashboard: Dashboard, screen: Screen, listening: socket.socket, host: str, root_path: str) -> None:
+    """Where the dashboard is. On this machine alone there is a link that lets in: whoever reads it owns the store."""
+    at = f"http://{_shown(listening.getsockname())}{root_path}"
+    if _is_loopback(host):
+        screen.say(f"the dashboard; this link lets you in once, within 15 minutes: {at}{dashboard.links.make()}")
+    else:
+        screen.say(f"the dashboard: {at}/dashboard/")
 
 
 def _root_path(given: str) -> str:

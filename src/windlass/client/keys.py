@@ -98,8 +98,19 @@ class KeysRoom:
         await (await self._client.ready()).keys.touch(ids)
 
     async def revoke(self, *ids: str) -> Sequence[str]:
-        """Let these in no more, from now on; gives the ids of those that are revoked."""
-        return await (await self._client.ready()).keys.revoke(ids)
+        """Let these in no more, from now on, nor sessions that were begun with them; gives the ids of these keys."""
+        keys = (await self._client.ready()).keys
+        revoked = await keys.revoke(ids)
+        begun = {begun_with(id_) for id_ in revoked}
+        sessions = [key.id for key in await keys.list() if key.kind is KeyKind.SESSION and key.name in begun]
+        if sessions:
+            await keys.revoke(sessions)
+        return revoked
+
+
+def begun_with(key: str) -> str:
+    """The name of a session that was begun with a key, which ends with it."""
+    return f"key:{key}"
 
 
 def _hashed(secret: str) -> str:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from windlass.core.spans import Spans
     from windlass.web.access.configured import WhoMay
     from windlass.web.answers import Answers
+    from windlass.web.dashboard.dashboard import Dashboard
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
@@ -76,8 +77,9 @@ def build(
     pace: Pace | None = None,
     limits: Limits | None = None,
     spans: Callable[[], Spans | None] | None = None,
+    dashboard: Dashboard | None = None,
 ) -> FastAPI:
-    """The HTTP API of an application."""
+    """The HTTP API of an application, and its dashboard where there is to be one."""
     web = Api(
         title="windlass",
         version=version,
@@ -105,13 +107,16 @@ def build(
         web.include_router(room.router, prefix=PREFIX)
     for room in BARE:
         web.include_router(room.router, include_in_schema=False)
+    web.state.dashboard = dashboard
+    if dashboard is not None:
+        dashboard.mount(web)
     # The last one stands before the others.
     if spans is not None:
         web.add_middleware(Continued, spans)
     if who_may.origins:
         web.add_middleware(CORSMiddleware, **who_may.origins.cors())
     web.add_middleware(Gate, who_may.hosts, who_may.origins, pace.origins)
-    web.add_middleware(Envelope)
+    web.add_middleware(Envelope, forms=frozenset() if dashboard is None else dashboard.forms)
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)
     web.exception_handler(RequestValidationError)(_invalid)

@@ -38,6 +38,8 @@ SLOW = Kind(408, "too-slow", "The request came too slowly")
 _HEAVY = Kind(431, "headers-too-large", "The headers are too large")
 _LONG = Kind(414, "address-too-long", "The address is too long")
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
+_JSON = frozenset({b"application/json"})
+_FORMS = _JSON | {b"application/x-www-form-urlencoded"}
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -53,25 +55,42 @@ class _Ended(Exception):
 
 
 class Envelope:
-    """Around the whole application."""
+    """Around the whole application. To the paths of `forms` a page's form may be sent, to others JSON alone."""
 
-    def __init__(self, app: ASGIApp, largest: int = LARGEST_BODY, slowest: float = SLOWEST) -> None:
-        self._app, self._largest, self._slowest = app, largest, slowest
+    def __init__(
+        self, app: ASGIApp, largest: int = LARGEST_BODY, slowest: float = SLOWEST, forms: frozenset[str] = frozenset()
+    ) -> None:
+        self._app, self._largest, self._slowest, self._forms = app, largest, slowest, forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Passage(self._app, scope, receive, send, self._largest, self._slowest).go()
+        kinds = _FORMS if _path(scope) in self._forms else _JSON
+        await _Passage(self._app, scope, receive, send, self._largest, self._slowest, kinds).go()
+
+
+def _path(scope: Scope) -> str:
+    """The path below where the application is mounted."""
+    return str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")))
 
 
 class _Passage:
     """One request on its way."""
 
-    def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, largest: int, slowest: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        largest: int,
+        slowest: float,
+        kinds: frozenset[bytes],
+    ) -> None:
         self._app, self._scope, self._receive, self._send = app, scope, receive, send
-        self._largest, self._slowest = largest, slowest
+        self._largest, self._slowest, self._kinds = largest, slowest, kinds
         self._id = secrets.token_hex(8)
         self._headers = dict(reversed(scope["headers"]))
         self._came = 0
@@ -125,7 +144,7 @@ class _Passage:
             return TOO_LARGE, self._at_most()
         has_body = self._scope["method"] in _BODIES and (b"transfer-encoding" in names or length not in (None, b"0"))
         kind = self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if has_body and kind != b"application/json":
+        if has_body and kind not in self._kinds:
             return WRONG_TYPE, "expected the header Content-Type: application/json"
         return None
 

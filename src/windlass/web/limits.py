@@ -67,17 +67,28 @@ class Limiter:
         """The same authenticator, which is not asked while an address has to wait because it has failed too often."""
 
         async def guarded(connection: HTTPConnection, app: Answers, /) -> Caller | None:
-            name = _network(connection)
-            if name is not None and _says_something(connection):
-                _refuse(self._guesses.wait(name, time.monotonic()), "with credentials that are not good")
+            if _says_something(connection):
+                self.heed_guesses(connection)
             try:
                 return await authenticate(connection, app)
             except Refused as error:
-                if name is not None and error.kind is UNAUTHENTICATED:
-                    self._guesses.note(name, time.monotonic())
+                if error.kind is UNAUTHENTICATED:
+                    self.note_guess(connection)
                 raise
 
         return guarded
+
+    def heed_guesses(self, connection: HTTPConnection) -> None:
+        """Credentials come from this address: refused while it has to wait because it has failed too often."""
+        name = _network(connection)
+        if name is not None:
+            _refuse(self._guesses.wait(name, time.monotonic()), "with credentials that are not good")
+
+    def note_guess(self, connection: HTTPConnection) -> None:
+        """What came from this address was not good."""
+        name = _network(connection)
+        if name is not None:
+            self._guesses.note(name, time.monotonic())
 
     async def check_quota(self, app: Answers, caller: Caller, more: int = 1) -> None:
         """Refuse so many jobs more, if then more of the caller's own would wait than may.

@@ -1,0 +1,149 @@
+// What is live: one stream of the API says that something has changed; then the page's own regions are asked for anew,
+// rendered by the server, and only what differs in them is changed. There is no other way by which a page changes itself.
+import { morph } from "./morph.js";
+import { times } from "./time.js";
+
+const policy = window.trustedTypes?.createPolicy("windlass", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
+const REGIONS = "X-Windlass-Regions";
+const state = { source: null, paused: false, fresh: Date.now(), wanted: false, busy: false, pace: 1, tries: 0, how: "again", tag: "", timer: 0, over: false };
+const data = document.body.dataset;
+const regions = () => document.querySelectorAll("[data-live]");
+
+function says() {
+  const age = (Date.now() - state.fresh) / 1000;
+  const told = age < 10 ? `${age.toFixed(1)} s` : age < 90 ? `${Math.round(age)} s` : `${Math.round(age / 60)} min`;
+  if (state.over) return ["old", "Signed out"];
+  if (state.paused) return ["paused", `Paused · ${told}`];
+  if (state.how === "live") return [age > 30 ? "old" : "live", `Live · ${told}`];
+  return state.how === "poll" ? ["poll", `Polling · ${told}`] : ["again", `Reconnecting · ${told}`];
+}
+
+function show() {
+  const [kind, word] = says();
+  const room = document.getElementById("live");
+  if (room.dataset.state !== kind) {
+    room.dataset.state = kind;
+    document.getElementById("live-told").textContent = word.split(" · ")[0];
+  }
+  document.getElementById("live-word").textContent = word;
+}
+
+function place(text) {
+  const fresh = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+  for (const region of regions()) {
+    const next = fresh.querySelector(`[data-live="${CSS.escape(region.dataset.live)}"]`);
+    if (next && region.dataset.held === undefined) morph(region, next);
+  }
+  times();
+  document.dispatchEvent(new CustomEvent("windlass:fresh"));
+}
+
+async function load() {
+  state.busy = true;
+  state.wanted = false;
+  try {
+    const headers = { [REGIONS]: "1", ...(state.tag && { "If-None-Match": state.tag }) };
+    const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
+    if (answer.status === 401) return end();
+    if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) {
+      place(await answer.text());
+      state.tag = answer.headers.get("etag") ?? "";
+    }
+    if (answer.ok || answer.status === 304) {
+      state.fresh = Date.now();
+      state.pace = Number(answer.headers.get("x-windlass-pace")) || 1;
+    }
+  } catch {
+    // What is shown grows older, and says so.
+  }
+  state.busy = false;
+  show();
+  later(state.wanted ? state.pace : Number(data.every) || 5);
+}
+
+function later(seconds) {
+  clearTimeout(state.timer);
+  if (!state.paused && !state.over && !document.hidden) state.timer = setTimeout(load, Math.max(seconds, state.pace) * 1000);
+}
+
+function changed() {
+  if (state.wanted || state.paused) return;
+  state.wanted = true;
+  if (!state.busy) later(Math.max(0, state.pace - (Date.now() - state.fresh) / 1000));
+}
+
+// Ask for the regions now: something was done on this page.
+export function refresh() {
+  clearTimeout(state.timer);
+  state.tag = "";
+  if (!state.busy) load();
+  else state.wanted = true;
+}
+
+function end() {
+  state.over = true;
+  state.busy = false;
+  close();
+  const banner = document.getElementById("banner");
+  banner.textContent = "Your session is over. Load the page anew to sign in.";
+  banner.hidden = false;
+  show();
+}
+
+function close() {
+  state.source?.close();
+  state.source = null;
+  clearTimeout(state.timer);
+}
+
+function open() {
+  if (state.source || state.paused || state.over || document.hidden || !data.stream) return;
+  const source = (state.source = new EventSource(data.api + data.stream));
+  const came = () => {
+    state.how = "live";
+    state.tries = 0;
+    changed();
+  };
+  for (const name of ["view", "job", "entry", "end"]) source.addEventListener(name, came);
+  source.addEventListener("via", (event) => (state.how = JSON.parse(event.data).via === "away" ? "again" : "live"));
+  source.addEventListener("closing", () => again(source));
+  source.addEventListener("error", () => again(source));
+}
+
+function again(source) {
+  if (state.source !== source) return;
+  source.close();
+  state.source = null;
+  state.how = ++state.tries > 3 ? "poll" : "again";
+  const wait = Math.min(30, 2 ** state.tries) * (0.5 + Math.random() / 2);
+  setTimeout(open, wait * 1000);
+}
+
+export function pause(on = !state.paused) {
+  state.paused = on;
+  const button = document.getElementById("live-switch");
+  button.setAttribute("aria-pressed", String(on));
+  button.setAttribute("aria-label", on ? "Go on with what is live" : "Pause what is live");
+  if (on) close();
+  else wake();
+  show();
+}
+
+function wake() {
+  open();
+  load();
+}
+
+export function live() {
+  if (!data.stream && !regions().length) return void (document.getElementById("live").hidden = true);
+  document.getElementById("live-switch").addEventListener("click", () => pause());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) close();
+    else if (!state.paused) wake();
+  });
+  addEventListener("pagehide", close);
+  open();
+  later(Number(data.every) || 5);
+  show();
+  setInterval(show, 500);
+}

@@ -1,0 +1,19 @@
+// Times as the viewer wants them: how long ago, by this machine's clock, or in UTC. The server has written them already.
+const steps = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+export function ago(at, now = Date.now()) {
+  const seconds = (now - at) / 1000;
+  const [size, word] = steps.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
+  const n = Math.floor(Math.abs(seconds) / size);
+  return seconds >= 0 ? `${n} ${word} ago` : `in ${n} ${word}`;
+}
+
+export function times(within = document) {
+  const how = document.body.dataset.time;
+  for (const one of within.querySelectorAll("time[datetime]")) {
+    const at = new Date(one.dateTime);
+    const text = how === "local" ? local.format(at) : how === "utc" ? one.title.slice(0, 19) + "Z" : ago(at);
+    if (one.textContent !== text) one.textContent = text;
+  }
+}

@@ -1,0 +1,1 @@
+"""Queues: what waits where, and whether it moves."""
