@@ -72,6 +72,8 @@ def test_every_setting_is_documented_with_its_aliases_and_default() -> None:
         shown = "none" if default in (None, ()) else default
         if isinstance(default, tuple) and default:
             shown = ",".join(cast("tuple[str, ...]", default))
+        if isinstance(default, bool):
+            shown = "on" if default else "off"
         if isinstance(default, timedelta):
             shown = default // timedelta(milliseconds=1)
         assert str(shown) in row.split("|")[3]
