@@ -142,7 +142,10 @@ def _inside(request: Request) -> str:
 
 
 def _lasts(key: Key) -> timedelta:
-    return LASTS if key.expires_at is None else min(LASTS, key.expires_at - datetime.now(UTC))
+    """No longer than the key itself, by whichever clock."""
+    if key.expires_at is None:
+        return LASTS
+    return min(LASTS, max(key.expires_at - datetime.now(UTC) - timedelta(seconds=1), timedelta(milliseconds=1)))
 
 
 def _secure(request: Request) -> bool:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.stats import RunFigures
 from windlass.core.status import Status
 from windlass.web.dashboard.room import Page, Rail, Room
 
@@ -19,14 +18,11 @@ HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 async def show(visit: Visit) -> dict[str, Any]:
     """The figures of the last hour, and of what failed in a day."""
     hour, day = await visit.stats.read(since=HOUR), await visit.stats.read(since=DAY)
-    runs = RunFigures()
-    for one in hour.minutes:
-        runs.add(one)
     queues = await visit.app.queues.list(max_age=1) if visit.sees_all else ()
     oldest = max((one for one in queues if one.oldest is not None), key=lambda one: one.oldest, default=None)  # type: ignore[arg-type,return-value]  # None is left out
     return {
         "counts": {status: hour.counts.of(status=status) for status in Status},
-        "runs": runs,
+        "runs": hour.total(),
         "failed": day.failed(),
         "oldest": oldest,
         "series": [sum(ended.values()) for _, ended in hour.series()],

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.stats import By, RunFigures
+from windlass.client.figures import By, RunFigures
 from windlass.client.workers import Presence
 from windlass.web.dashboard.room import Needs, Page, Rail, Room
 
