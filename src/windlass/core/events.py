@@ -6,7 +6,7 @@ An event is told by the process that made a move, after the store has said that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -420,7 +420,7 @@ Event: TypeAlias = (
 
 
 class Fallback(Protocol):
-    """A listener that is there by default."""
+    """A listener that may be silent, as the one that is there by default."""
 
     @property
     def silent(self) -> bool:
@@ -436,23 +436,28 @@ class Hub:
     The fallback is told last, unless somebody listens in its place.
     """
 
-    __slots__ = ("_fallback", "_in_its_place", "_listeners")
+    __slots__ = ("_fallback", "_in_its_place", "_listeners", "_quiet")
 
     def __init__(self, fallback: Fallback | None = None) -> None:
         self._listeners: dict[object, Callable[[Event], Any]] = {}
         self._fallback = fallback
         self._in_its_place: set[object] = set()
+        self._quiet: dict[object, Fallback] = {}
+        """those of them that may be silent"""
 
     def listen(self, listener: Callable[[Event], Any], *, in_place_of_fallback: bool = False) -> Callable[[], None]:
-        """Add a listener; call what is returned to remove it, once or more."""
+        """Add a listener; call what is returned to remove it, once or more. One with a `silent` is asked for it."""
         # Under a key of its own: one that listens twice is told twice, and each removal removes its own.
         key = object()
         self._listeners[key] = listener
+        if hasattr(listener, "silent"):
+            self._quiet[key] = cast("Fallback", listener)
         if in_place_of_fallback:
             self._in_its_place.add(key)
 
         def remove() -> None:
             self._listeners.pop(key, None)
+            self._quiet.pop(key, None)
             self._in_its_place.discard(key)
 
         return remove
@@ -460,7 +465,12 @@ class Hub:
     @property
     def silent(self) -> bool:
         """Whether nobody would do anything about a job that goes well, so that a hot path need not build the event."""
-        return not self._listeners and (self._fallback is None or self._fallback.silent)
+        if len(self._listeners) > len(self._quiet):
+            return False
+        for one in [*self._quiet.values()]:
+            if not one.silent:
+                return False
+        return self._fallback is None or self._fallback.silent
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""

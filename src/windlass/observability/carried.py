@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.baggage import get_all
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
-from opentelemetry.trace import get_current_span
+from opentelemetry.trace import INVALID_SPAN, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from windlass.core.draft import LONGEST_TRACE
@@ -53,6 +53,13 @@ def written(context: Context, *, unsampled: bool = False) -> str | None:
     if not baggage and not state:
         return parent
     return " ".join([parent, baggage or _NONE, *([state] if state else [])])
+
+
+def baggage_alone(context: Context) -> str | None:
+    """The text of its baggage; None where there is none."""
+    if not get_all(context):
+        return None
+    return written(set_span_in_context(INVALID_SPAN, context))
 
 
 def read(text: str | None) -> Context:

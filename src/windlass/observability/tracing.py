@@ -10,6 +10,7 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,7 +29,7 @@ try:
 except ImportError as error:
     raise SettingsError(f'tracing needs the extra "tracing": pip install "windlass[tracing]" ({error})') from error
 
-from windlass.observability.carried import read, received, written
+from windlass.observability.carried import baggage_alone, read, received, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,6 +52,8 @@ _REMEMBERED = 1000
 _FLUSH_MS = 2000
 _LONGEST = 500
 _ID = "messaging.message.id"
+_ROOT = Context()
+_NOTHING = nullcontext[object]()
 
 
 class Traceable(Protocol):
@@ -92,19 +95,40 @@ class Tracing:
         self.stop: Callable[[], None] = lambda: None
         self._open: dict[tuple[str, int], _Running] = {}
         """by job and lease: attempts of which is not known yet what has become"""
+        self.sends = 0
+        """how many are written just now"""
         self._before: OrderedDict[str, SpanContext] = OrderedDict()
         """by job: its last attempt that this process knows of, where another follows"""
 
     def sending(self, drafts: Sequence[Draft], *, apart: bool = False) -> AbstractContextManager[Sequence[Draft]]:
-        """A producer span around the insert of these."""
-        return _Sending(self.tracer, drafts, Context() if apart else here.get_current())
+        """A producer span around the insert of these; of what is not sampled only baggage is taken along."""
+        parent = _ROOT if apart else here.get_current()
+        queue = drafts[0].options.queue if len(drafts) == 1 else _shared([draft.options.queue for draft in drafts])
+        name, attributes = _named("send", queue)
+        span = self.tracer.start_span(name, parent, SpanKind.PRODUCER, attributes)
+        if span.is_recording():
+            return _Sending(self, span, parent, drafts)
+        text = baggage_alone(parent)
+        return nullcontext(drafts if text is None else _with_trace(drafts, text))
 
     def running(self, jobs: Sequence[Job]) -> AbstractContextManager[object]:
         """A consumer span around an attempt, or a call that does several jobs."""
-        return _Running(self, jobs, self._links(jobs))
+        first, links = jobs[0], self._links(jobs)
+        queue = first.queue if len(jobs) == 1 else _shared([job.queue for job in jobs])
+        name, attributes = _named("process", queue)
+        # Nothing of whoever started the worker: an attempt goes on where its job was sent, or begins a trace.
+        parent = _origin(first) if len(jobs) == 1 else _ROOT
+        span = self.tracer.start_span(name, parent, SpanKind.CONSUMER, attributes, links)
+        if span.is_recording():
+            return _Running(self, span, jobs)
+        if first.trace is None and not span.get_span_context().is_valid:  # there is no SDK
+            return _NOTHING
+        return _Inside(_inside(span, jobs), self)
 
     def stepping(self, kind: Kind, name: str, key: str | None, *, remembered: bool) -> AbstractContextManager[object]:
         """A span around a durable step."""
+        if not trace.get_current_span().is_recording():
+            return _NOTHING
         attributes: dict[str, Any] = {"windlass.step.name": name, "windlass.step.remembered": remembered}
         if key is not None:
             attributes["windlass.step.key"] = key
@@ -129,6 +153,11 @@ class Tracing:
         flush: Any = getattr(provider, "force_flush", None)
         if flush is not None:
             flush(_FLUSH_MS)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is written just now of which the end of a job that goes well would be news."""
+        return not self._open and not self.sends
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -170,10 +199,9 @@ class Tracing:
         job, now = event.job, time_ns()
         parent, links = _origin(job), self._links((job,))
         began = now if job.started_at is None else min(now, int(job.started_at.timestamp() * 1e9))
-        attributes = {**_attributes("rescue", job.queue), **_of_job(job), "error.type": "LeaseLost"}
-        span = self.tracer.start_span(
-            f"rescue {job.queue}", parent, SpanKind.INTERNAL, attributes, links, start_time=began
-        )
+        name, attributes = _named("rescue", job.queue)
+        attributes = {**attributes, **_of_job(job), "error.type": "LeaseLost"}
+        span = self.tracer.start_span(name, parent, SpanKind.INTERNAL, attributes, links, start_time=began)
         if not span.is_recording():
             return
         span.add_event(event.name, {"windlass.job.status": event.to.value})
@@ -227,31 +255,22 @@ class _Running(_Inside):
 
     __slots__ = ("_ended_at", "_failed", "_left", "_tracing", "jobs", "span", "worker_id")
 
-    def __init__(self, tracing: Tracing, jobs: Sequence[Job], links: Sequence[Link]) -> None:
-        self._tracing, self.jobs = tracing, jobs
+    def __init__(self, tracing: Tracing, span: Span, jobs: Sequence[Job]) -> None:
+        super().__init__(_inside(span, jobs), tracing)
+        self._tracing, self.span, self.jobs = tracing, span, jobs
         self.worker_id = jobs[0].worker_id
         self._left = len(jobs)
         self._failed = 0
         self._ended_at: int | None = None
-        first, alone = jobs[0], len(jobs) == 1
-        queue = _shared([job.queue for job in jobs])
-        attributes = _attributes("process", queue, "process")
-        if alone:
-            attributes |= _of_job(first)
+        if len(jobs) == 1:
+            span.set_attributes(_of_job(jobs[0]))
         else:
-            attributes |= {"messaging.batch.message_count": len(jobs), "windlass.job.type": first.type}
+            span.set_attributes({"messaging.batch.message_count": len(jobs), "windlass.job.type": jobs[0].type})
         if self.worker_id is not None:
-            attributes["messaging.client.id"] = self.worker_id
-        # Nothing of whoever started the worker: an attempt goes on where its job was sent, or begins a trace.
-        parent = _origin(first) if alone else Context()
-        name = "process" if queue is None else f"process {queue}"
-        self.span = tracing.tracer.start_span(name, parent, SpanKind.CONSUMER, attributes, links)
-        kept = read(first.trace) if alone and first.trace is not None else parent
-        super().__init__(trace.set_span_in_context(self.span, kept), tracing)
+            span.set_attribute("messaging.client.id", self.worker_id)
 
     def __enter__(self) -> object:
-        if self.span.is_recording():
-            self._tracing.begun(self)
+        self._tracing.begun(self)
         return super().__enter__()
 
     def __exit__(
@@ -298,25 +317,22 @@ class _Running(_Inside):
 class _Sending:
     """A producer span around an insert; the drafts take its context along."""
 
-    __slots__ = ("_context", "_drafts", "_span", "_token")
+    __slots__ = ("_context", "_drafts", "_span", "_token", "_tracing")
 
-    def __init__(self, tracer: Tracer, drafts: Sequence[Draft], parent: Context) -> None:
-        self._drafts = drafts
-        queue = _shared([draft.options.queue for draft in drafts])
-        attributes = _attributes("send", queue, "send")
+    def __init__(self, tracing: Tracing, span: Span, parent: Context, drafts: Sequence[Draft]) -> None:
+        self._tracing, self._span, self._drafts = tracing, span, drafts
         of = _shared([draft.type for draft in drafts])
         if of is not None:
-            attributes["windlass.job.type"] = of
+            span.set_attribute("windlass.job.type", of)
         if len(drafts) == 1:
-            attributes |= _of_draft(drafts[0])
+            span.set_attributes(_of_draft(drafts[0]))
         else:
-            attributes["messaging.batch.message_count"] = len(drafts)
-        name = "send" if queue is None else f"send {queue}"
-        self._span: Span = tracer.start_span(name, parent, SpanKind.PRODUCER, attributes)
-        self._context = trace.set_span_in_context(self._span, parent)
+            span.set_attribute("messaging.batch.message_count", len(drafts))
+        self._context = trace.set_span_in_context(span, parent)
         self._token: Token[Context] | None = None
 
     def __enter__(self) -> Sequence[Draft]:
+        self._tracing.sends += 1
         self._token = here.attach(self._context)
         text = written(self._context)
         return self._drafts if text is None else _with_trace(self._drafts, text)
@@ -324,6 +340,7 @@ class _Sending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace_: TracebackType | None
     ) -> None:
+        self._tracing.sends -= 1
         if self._token is not None:
             here.detach(self._token)
         if error is not None:
@@ -389,8 +406,14 @@ def _note(event: events.Event) -> None:
 def _origin(job: Job) -> Context:
     """What an attempt is a child of: what has sent its job, if that was not long ago."""
     if job.trace is None or (job.started_at or job.updated_at) - job.created_at > JOINED:
-        return Context()
+        return _ROOT
     return read(job.trace)
+
+
+def _inside(span: Span, jobs: Sequence[Job]) -> Context:
+    """Where a handler runs: in its span, with the baggage of its job; a batch has no baggage of its own."""
+    text = jobs[0].trace if len(jobs) == 1 else None
+    return trace.set_span_in_context(span, _ROOT if text is None else read(text))
 
 
 def _with_trace(drafts: Sequence[Draft], text: str) -> list[Draft]:
@@ -405,13 +428,15 @@ def _with_trace(drafts: Sequence[Draft], text: str) -> list[Draft]:
     return made
 
 
-def _attributes(operation: str, queue: str | None, of: str | None = None) -> dict[str, Any]:
+@lru_cache(1024)
+def _named(operation: str, queue: str | None) -> tuple[str, dict[str, Any]]:
+    """The name of a span, and the attributes that all such have: what samplers decide by."""
     told = {"messaging.system": "windlass", "messaging.operation.name": operation}
-    if of is not None:
-        told["messaging.operation.type"] = of
-    if queue is not None:
-        told["messaging.destination.name"] = queue
-    return told
+    if operation in ("send", "process"):
+        told["messaging.operation.type"] = operation
+    if queue is None:
+        return operation, told
+    return f"{operation} {queue}", {**told, "messaging.destination.name": queue}
 
 
 def _of_draft(draft: Draft) -> dict[str, Any]:
