@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from windlass.client.stats import Overview
     from windlass.client.types import TypeState
     from windlass.client.workers import Presence, WorkerState
+    from windlass.observability.errors import Failure
     from windlass.observability.forms import JsonFormatter, TextFormatter
 else:
     # What windows and tools ask for is loaded when they do: an application that enqueues and works starts the sooner.
@@ -84,6 +85,7 @@ else:
         "Counts": "client.counting",
         "CreatedKey": "client.keys",
         "Explanation": "client.explaining",
+        "Failure": "observability.errors",
         "Holder": "client.explaining",
         "JsonFormatter": "observability.forms",
         "Level": "client.checking",
@@ -131,6 +133,7 @@ __all__ = [
     "Event",
     "Every",
     "Explanation",
+    "Failure",
     "Flow",
     "FlowHandle",
     "Group",

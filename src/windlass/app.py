@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from windlass.core.limit import Limit
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
+    from windlass.observability.errors import Failure
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
@@ -84,6 +85,7 @@ R = TypeVar("R")
 D = TypeVar("D")
 T = TypeVar("T")
 OnRun = TypeVar("OnRun", bound=Surrounds[Ctx])
+OnError = TypeVar("OnError", bound="Callable[[Failure], Any]")
 OnEnqueue = TypeVar("OnEnqueue", bound=Surrounds[Outgoing])
 on_enter(bind_structlog)
 _HANDLER_WORDS = ("name", "retry", "process", "schedule", "around_run", "around_enqueue", *OPTION_WORDS)
@@ -307,6 +309,26 @@ class Windlass:
         Events are logged under the name `windlass` in any case; a `Logs` of your own stands in for that.
         """
         return self.hub.listen(listener, in_place_of_fallback=isinstance(listener, Logs))
+
+    @overload
+    def on_error(self, hook: OnError, /) -> OnError: ...
+    @overload
+    def on_error(self, *, final: bool = False) -> Callable[[OnError], OnError]: ...
+
+    def on_error(self, hook: OnError | None = None, *, final: bool = False) -> OnError | Callable[[OnError], OnError]:
+        """Have a function told of each failed attempt of this process's workers, or with `final` of the last ones only.
+
+        It is called with a `Failure` in a thread of its own, one after another, and may take its time. Whatever it
+        does, no job is harmed: that it raised or hangs is logged once.
+        """
+
+        def decorate(hook: OnError) -> OnError:
+            from windlass.observability.errors import ErrorReports  # only who asks for it loads it
+
+            self.hub.listen(ErrorReports(hook, final=final))
+            return hook
+
+        return decorate if hook is None else decorate(hook)
 
     # Defining.
 

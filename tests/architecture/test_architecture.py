@@ -19,7 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
 Ageing AuditEntry AuditPage Band Batched Bound Bulk Cancel Charts Check ChildFailed Comparison Counts CreatedKey Cron
-Ctx Declared DuplicateJob Entry Error Event Every Explanation Flow FlowHandle Group Handle Handler HandlerError
+Ctx Declared DuplicateJob Entry Error Event Every Explanation Failure Flow FlowHandle Group Handle Handler HandlerError
 HandlerExists HandlerNotFound Happened Holder Job JobContext JobError JobFailed JobFunction JobNotFound JobTimeout
 JsonFormatter Key KeyKind LeaseLost Level Limit Lock LockHeld LockLost Logs MoveRefused Outgoing Overview
 PayloadInvalid PayloadUnfit Presence Progress QueueFull Rate Readiness Reject Retention Retry RunFigures

@@ -45,6 +45,7 @@ PRINTS = {
         "2 replayed, skipped: {}",
         "3 discarded",
     ],
+    "sentry": ["charge failed, attempt 1: ConnectionError"],
     "explain": [
         "no_worker: No worker is alive: start one with windlass worker MODULE:APP.",
         "paused since then: True",
@@ -109,6 +110,7 @@ FAIL_ON_PURPOSE = {
     "killed_import": {"lost"},
     "process_job": {"failed"},
     "retries": {"failed", "retrying"},
+    "sentry": {"failed"},
 }
 """which examples have jobs that fail, and by what their lines on standard error begin"""
 

@@ -111,6 +111,15 @@ def test_logs_of_ones_own_stand_in_for_the_default(app: Windlass, caplog: pytest
     assert [one.name for one in caplog.records][3:] == ["windlass.worker"]
 
 
+def test_lines_of_a_worker_cost_nothing_for_jobs_that_go_well(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    app.listen(Logs(logging.getLogger("shop")))
+    caplog.set_level(logging.DEBUG, logger="windlass")
+    caplog.set_level(logging.INFO, logger="shop")
+    found = [app.hub.silent]
+    caplog.set_level(logging.DEBUG, logger="shop")
+    assert [*found, app.hub.silent] == [True, False]
+
+
 def test_another_listener_leaves_the_default_alone(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
     app.listen(lambda _: None)
     app.hub.tell(JobsPruned(1))

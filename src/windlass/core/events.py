@@ -101,6 +101,8 @@ class JobEnded:
     job: Job
     transition: Transition
     seconds: float
+    raised: BaseException | None = field(default=None, repr=False)
+    """what the handler raised, where it raised it in this process; its frames live as long as this is kept"""
 
     @property
     def finished(self) -> bool:
@@ -470,7 +472,7 @@ class Hub:
         for one in [*self._quiet.values()]:
             if not one.silent:
                 return False
-        return self._fallback is None or self._fallback.silent
+        return self._fallback is None or bool(self._in_its_place) or self._fallback.silent
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""

@@ -74,6 +74,8 @@ def classify(running: Running, error: BaseException, job: Job | None = None) -> 
     `job` is the one that ran, with what it took of others.
     """
     hide = hiding(running.declaration, job or running.job)
+    if not isinstance(error, (asyncio.CancelledError, RemoteFailure, ProcessDied)):
+        running.raised = error
     suspension = suspension_in(error)
     if suspension is not None:
         return suspension.outcome

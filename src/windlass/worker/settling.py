@@ -178,12 +178,13 @@ class Settling:
                 continue
             self._slots.forget(running)
             self.pending -= 1
+            raised, running.raised = running.raised, None  # its frames lead back here
             if verdict in (Verdict.APPLIED, Verdict.CANCELLED):
                 self.done += 1
                 if verdict is Verdict.CANCELLED:
                     transition = honour_cancel(transition)  # noqa: PLW2901  # what the store has written
                 self.released += transition.happened == "released"
                 if not silent:
-                    self._hub.tell(JobEnded(running.job, transition, at - running.started))
+                    self._hub.tell(JobEnded(running.job, transition, at - running.started, raised))
             elif not silent:
                 self._hub.tell(ResultRefused(running.job, transition))

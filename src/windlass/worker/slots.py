@@ -38,6 +38,7 @@ class Running:
         "killer",
         "leads",
         "progress",
+        "raised",
         "reason",
         "renewed",
         "started",
@@ -68,6 +69,8 @@ class Running:
         self.stopped_at = float("inf")
         """when, by the monotonic clock, it was told to end at once"""
         self.progress: Progress | None = None
+        self.raised: BaseException | None = None
+        """what the handler raised, until its end is told"""
         self.stopper: Callable[[StopReason], object] | None = None
         self.task: asyncio.Task[None] | None = None
         """lives its attempt, if that is not one of a batch"""
