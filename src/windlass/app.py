@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fastapi import FastAPI
+    from prometheus_client import CollectorRegistry
 
     from windlass.client.audit import AuditRoom
     from windlass.client.catalogue import Published
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from windlass.core.rate import Rate
     from windlass.core.unique import Unique
     from windlass.observability.errors import Failure
+    from windlass.observability.prometheus import Prometheus
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
@@ -162,6 +164,7 @@ class Windlass:
 
             instrument(self)
         self._rooms: list[Callable[[], Room]] = []
+        self._metrics: Prometheus | None = None
 
     def move(self, url: str | object | None, namespace: str | None = None) -> None:
         """Use another store than its own, or another namespace there, before anything has opened it."""
@@ -262,9 +265,9 @@ class Windlass:
         config = WorkerConfig.of(
             self.settings, queues={queue: 2}, grace=5, retention=self.retention, ageing=self.ageing, own=True
         )
-        return Own(self.client, operations, self._apart, config)
+        return Own(self.client, operations, self.apart, config)
 
-    def _apart(self) -> Client:
+    def apart(self) -> Client:
         """A client with a store of its own, for who opens and closes it by themselves."""
         return Client(self.store.sibling(), self.registry, self.hub, self.defaults, self._blocking, self.vault)
 
@@ -294,6 +297,8 @@ class Windlass:
     ) -> None:
         if "own" in self.__dict__:
             await self.own.close()
+        if self._metrics is not None:
+            await self._metrics.source.figures.close()
         await self.client.close()
 
     def close(self) -> None:
@@ -302,6 +307,33 @@ class Windlass:
             door, self._door = self._door, None
         if door is not None:
             door.close()
+
+    def metrics(self, registry: CollectorRegistry | None = None) -> Prometheus:
+        """What Prometheus reads of this application, counted from the first call on. Needs `windlass[metrics]`.
+
+        A `prometheus_client.CollectorRegistry` of your own may be given with the first call: windlass's metrics stand
+        in it beside yours, and yours stand on windlass's page.
+        """
+        if self._metrics is None:
+            self._metrics = self._measured(registry)
+        elif registry is not None and registry is not self._metrics.registry:
+            raise SettingsError("metrics are in another registry already: give yours with the first call of metrics()")
+        return self._metrics
+
+    def _measured(self, registry: CollectorRegistry | None) -> Prometheus:
+        try:
+            from windlass.observability.prometheus import Prometheus, Source  # only who measures loads it
+        except ImportError as error:
+            raise SettingsError(
+                f'metrics need the extra "metrics": pip install "windlass[metrics]" ({error})'
+            ) from error
+        from windlass.observability.counting import Counting
+        from windlass.observability.figures import Figures
+        from windlass.observability.tally import Tally
+
+        tally = Tally()
+        self.listen(Counting(self.registry, tally))
+        return Prometheus(Source(tally.read, Figures(self.client)), self.registry, registry)
 
     def listen(self, listener: Callable[[Event], Any]) -> Callable[[], None]:
         """Tell `listener` every event of this application (see `windlass.events`); call the result to stop.

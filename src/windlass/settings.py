@@ -61,6 +61,7 @@ class Settings:
     http_jwt_attributes: tuple[str, ...] = ()
     http_traceparent: bool = False
     tracing: bool = False
+    metrics_token: str | None = field(default=None, repr=False)
     secret_keys: tuple[bytes, ...] = field(default=(), repr=False)
     """what the secrets of jobs are sealed with, the newest first"""
 
@@ -246,6 +247,7 @@ _SOURCES = (
     _Source("log_format", ("WINDLASS_LOG_FORMAT",), _one_of(*LOG_FORMATS), "auto, text or json"),
     _Source("log_level", ("WINDLASS_LOG_LEVEL",), _one_of(*LOG_LEVELS), f"one of {', '.join(LOG_LEVELS)}"),
     _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
+    _Source("metrics_token", ("WINDLASS_METRICS_TOKEN",), _secret, f"{SHORTEST_SECRET} bytes or more", secret=True),
     _KEYS_GIVEN,
     _Source("secret_keys", ("WINDLASS_SECRET_KEYS_FILE",), _keys_of_file, f"the path of a file of {_KEYS}"),
 )

@@ -45,6 +45,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "WINDLASS_HTTP_PROXY_SCOPES": ("http_proxy_scopes", "X-Scopes", "X-Scopes"),
     "WINDLASS_HTTP_PROXY_USUAL": ("http_proxy_usual", "read", ("read",)),
     "WINDLASS_HTTP_JWT_SECRET": ("http_jwt_secret", "s" * 32, "s" * 32),
+    "WINDLASS_METRICS_TOKEN": ("metrics_token", "s" * 32, "s" * 32),
     "WINDLASS_HTTP_JWT_JWKS": ("http_jwt_jwks", "https://id.example/keys", "https://id.example/keys"),
     "WINDLASS_HTTP_JWT_ALGORITHMS": ("http_jwt_algorithms", "ES256", ("ES256",)),
     "WINDLASS_HTTP_JWT_ISSUER": ("http_jwt_issuer", "id", "id"),

@@ -63,7 +63,7 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app)
         # Before the first key: whose secret is shown must be served, too.
-        listening = stack.enter_context(_bound(host, port))
+        listening = stack.enter_context(bound(host, port))
         await _first_key(app, screen, host)
         app.own.need()  # what was begun before and has not ended goes on, also where nobody asks
         web = app.asgi(hosts=_hosts(app, host))
@@ -74,7 +74,7 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
             while not server.started and not serving.done():  # uvicorn has no event for it
                 await asyncio.wait([serving], timeout=0.01)
             behind = root_path and f", which a proxy has at {root_path}/api/v1"
-            screen.say(f"windlass serves {app.address} at http://{_shown(listening.getsockname())}/api/v1{behind}")
+            screen.say(f"windlass serves {app.address} at http://{shown_place(listening.getsockname())}/api/v1{behind}")
             if web.state.dashboard is not None:
                 _tell_of_pages(web.state.dashboard, screen, listening, host, root_path)
             await serving
@@ -82,7 +82,7 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
 
 def _tell_of_pages(dashboard: Dashboard, screen: Screen, listening: socket.socket, host: str, root_path: str) -> None:
     """Where the dashboard is. On this machine alone there is a link that lets in: whoever reads it owns the store."""
-    at = f"http://{_shown(listening.getsockname())}{root_path}"
+    at = f"http://{shown_place(listening.getsockname())}{root_path}"
     if _is_loopback(host):
         screen.say(f"the dashboard; this link lets you in once, within 15 minutes: {at}{dashboard.links.make()}")
     else:
@@ -97,12 +97,13 @@ def _root_path(given: str) -> str:
     return "".join(f"/{part}" for part in parts)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int, options: str = "--host or --port") -> socket.socket:
+    """A socket that listens there, or the end with what is wrong."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         why = error.strerror or error
-        raise Stop(FAILURE, f"cannot listen at {host}, port {port}: {why}; choose another --host or --port") from None
+        raise Stop(FAILURE, f"cannot listen at {host}, port {port}: {why}; choose another {options}") from None
 
 
 def _server(web: FastAPI, root_path: str) -> Server:
@@ -182,6 +183,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _shown(name: tuple[object, ...]) -> str:
+def shown_place(name: tuple[object, ...]) -> str:
+    """Where a socket listens, as part of a URL."""
     host, port = name[:2]
     return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"

@@ -13,6 +13,7 @@ import typer
 from windlass.cli.banner import show_banner
 from windlass.cli.desk import Globals, globals_of, run_async, the_app
 from windlass.cli.lines import FormatOption, LevelOption, LogLevel, format_of, level_of, teller, to_stdout
+from windlass.cli.metering import count_into, metrics_served
 from windlass.cli.output import OK, USAGE, Stop
 from windlass.cli.words import duration, maybe_duration, queues, weights
 from windlass.settings import load
@@ -44,7 +45,10 @@ class Wanted:
     max_stuck: int | None
     log_format: Literal["text", "json"]
     log_level: str
+    metrics_port: int | None
+    metrics_host: str
     child: int | None
+    tally: int | None
 
     @property
     def recycles(self) -> bool:
@@ -87,7 +91,12 @@ def worker(
     ] = None,
     log_format: FormatOption = None,
     log_level: LevelOption = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve /metrics to Prometheus here; 0 takes a free one.", min=0, max=65535)
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Where; beyond this machine it needs a token.")] = "127.0.0.1",
     child: Annotated[int | None, typer.Option(hidden=True)] = None,
+    tally: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C; a second signal hands back what still runs.
 
@@ -116,7 +125,10 @@ def worker(
         max_stuck=max_stuck,
         log_format=format_of(given, log_format),
         log_level=level_of(given, log_level),
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
         child=child,
+        tally=tally,
     )
     if child is None and (processes > 1 or wanted.recycles):
         _supervise(given, wanted, processes)
@@ -169,6 +181,8 @@ def _work(given: Globals, wanted: Wanted) -> None:
     app = the_app(given, wanted.spec)
     made = _worker(app, wanted)
     app.listen(to_stdout(given, wanted.log_format, wanted.log_level, process=wanted.child is not None))
+    if wanted.tally is not None:
+        count_into(app, wanted.tally)
 
     async def run() -> int:
         from windlass.worker.shutdown import stopped_by_signals
@@ -186,7 +200,9 @@ def _work(given: Globals, wanted: Wanted) -> None:
             os._exit(_code(made, wanted))
         return _code(made, wanted)
 
-    raise Stop(run_async(run()))
+    with metrics_served(app, wanted.metrics_host, wanted.metrics_port):
+        code = run_async(run())
+    raise Stop(code)
 
 
 def _code(made: Worker, wanted: Wanted) -> int:
@@ -239,7 +255,9 @@ def _supervise(given: Globals, wanted: Wanted, processes: int) -> None:
         run_async(banner())
     command = _command(given, [wanted.spec, *_arguments(wanted)])
     tell = teller(given, wanted.log_format)
-    raise Stop(run_async(Supervisor(command, processes, tell, recycled=RECYCLED).run()))
+    with metrics_served(app, wanted.metrics_host, wanted.metrics_port, shared=True) as lend:
+        code = run_async(Supervisor(command, processes, tell, recycled=RECYCLED, lend=lend).run())
+    raise Stop(code)
 
 
 def _command(given: Globals, arguments: list[str]) -> list[str]:

@@ -76,6 +76,11 @@ class TypesRoom:
             states.append(TypeState(name, versions, workers, waiting, seen_ago))
         return states
 
+    async def waiting(self, type_: str, most: int = COUNTED) -> Count:
+        """How many jobs of a type wait, counted up to so many."""
+        store = await self._client.ready()
+        return await store.views.count(Filter(type=type_, status=WAITING), most)
+
     async def compare(self, most: int = MOST_LOOKED_AT) -> Comparison:
         """What would happen if workers ran the handlers of this application now, before they do.
 

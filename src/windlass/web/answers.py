@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windlass.client.types import TypesRoom
     from windlass.client.workers import WorkersRoom
     from windlass.core.errors import WindlassError
+    from windlass.observability.prometheus import Prometheus
 
 
 class OwnJobs(Protocol):
@@ -63,6 +64,7 @@ class Answers(Protocol):
     @property
     def requests(self) -> RequestsRoom: ...
 
+    def metrics(self) -> Prometheus: ...
     async def enqueue(
         self, job: str, payload: Any = None, /, *, tx: object | None = None, **asked: Unpack[Asked]
     ) -> Handle[Any]: ...

@@ -36,6 +36,7 @@ from windlass.web.routes import (
     jobs,
     keys,
     live,
+    metrics,
     queues,
     schedules,
     stats,
@@ -102,6 +103,7 @@ def build(
     web.state.documents = document.Documents()
     web.state.methods = Methods(web)
     web.include_router(health.router)
+    web.include_router(metrics.router)
     web.include_router(document.router)
     for room in ROOMS:
         web.include_router(room.router, prefix=PREFIX)

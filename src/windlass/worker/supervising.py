@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,11 +30,21 @@ class Supervisor:
 
     The first SIGTERM or SIGINT stops them gracefully, the second hands back what they hold, the third kills them.
     A child that dies is started again after a wait that grows while it dies young; one that exits with `recycled` at
-    once. One that exits with 0 has finished its work and is not started again.
+    once. One that exits with 0 has finished its work and is not started again. What `lend` gives for the life of each
+    child is a file that it writes to.
     """
 
-    def __init__(self, command: Sequence[str], count: int, tell: Callable[[str], None], *, recycled: int) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        count: int,
+        tell: Callable[[str], None],
+        *,
+        recycled: int,
+        lend: Callable[[], AbstractContextManager[int | None]] = nullcontext,
+    ) -> None:
         self._command, self._count, self._tell, self._recycled = command, count, tell, recycled
+        self._lend = lend
         self._children: dict[int, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -88,11 +98,17 @@ class Supervisor:
                     await self._stopping.wait()
 
     async def _live(self, number: int, pipe: int) -> tuple[int, int]:
+        with self._lend() as file:
+            words = () if file is None else ("--tally", str(file))
+            return await self._live_with(number, pipe, words, (pipe,) if file is None else (pipe, file))
+
+    async def _live_with(self, number: int, pipe: int, words: Sequence[str], passed: Sequence[int]) -> tuple[int, int]:
         child = await asyncio.create_subprocess_exec(
             *self._command,
             "--child",
             str(pipe),
-            pass_fds=(pipe,),
+            *words,
+            pass_fds=passed,
             # Ctrl-C reaches a whole group: the children must hear of it from us alone, or they would count it twice.
             start_new_session=True,
         )

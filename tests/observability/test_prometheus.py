@@ -1,0 +1,193 @@
+"""The metrics of one process: what is counted, what the store is asked, and both for any number of readers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.observability.every_event import ALL
+from tests.support.apps import app_at, working
+from tests.support.counting import Calls
+from tests.support.until import until
+from windlass import Windlass
+from windlass.core.errors import SettingsError, StoreUnavailable
+from windlass.observability.counting import Counting
+from windlass.observability.figures import Figures
+from windlass.observability.measures import Bounds, Kind, measured
+from windlass.observability.prometheus import METRICS, Prometheus
+from windlass.observability.tally import Series, Tally
+
+ROOT = Path(__file__).parents[2]
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+async def scraped(metrics: Prometheus) -> Samples:
+    return samples((await metrics.page()).body.decode())
+
+
+def samples(text: str) -> Samples:
+    return {
+        (one.name, tuple(sorted(one.labels.items()))): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+def value(found: Samples, name: str, **labels: str) -> float:
+    return found[name, tuple(sorted(labels.items()))]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Windlass:
+    made = app_at(tmp_path / "jobs.db")
+
+    @made.job(name="send", queue="mail")
+    async def send() -> None: ...
+
+    @made.job(name="fail", retry=1)
+    async def fail() -> None:
+        raise ValueError("no")
+
+    return made
+
+
+async def test_a_scrape_tells_what_has_happened_and_how_the_store_stands(app: Windlass) -> None:
+    async with app:
+        metrics = app.metrics()
+        for _ in range(3):
+            await app.enqueue("send")
+        await app.enqueue("fail")
+        await app.enqueue("nobody's", queue="nobody's")
+        async with working(app, concurrency=7):
+            await until(lambda: ended(metrics) == 4, "the jobs to end")
+            await until(lambda: (metrics_value(metrics, "windlass_slots")) == 7, "the worker to tell of its slots")
+            found = await scraped(metrics)
+        assert value(found, "windlass_jobs_ended_total", type="send", queue="mail", outcome="succeeded") == 3
+        assert value(found, "windlass_jobs_ended_total", type="fail", queue="default", outcome="failed") == 1
+        assert value(found, "windlass_jobs_fenced_total", type="send", queue="mail") == 0
+        assert value(found, "windlass_job_run_seconds_count", type="send", queue="mail") == 3
+        assert value(found, "windlass_job_wait_seconds_bucket", type="send", queue="mail", le="+Inf") == 3
+        assert value(found, "windlass_queue_jobs", queue="mail", status="succeeded") == 3
+        assert value(found, "windlass_queue_jobs", queue="default", status="failed") == 1
+        assert value(found, "windlass_queue_jobs", queue="other", status="queued") == 1
+        assert value(found, "windlass_queue_oldest_waiting_seconds", queue="other") > 0
+        assert value(found, "windlass_workers", presence="alive") == 1
+        assert value(found, "windlass_notifier_healthy") == 1
+        assert (value(found, "windlass_slots"), value(found, "windlass_store_up")) == (7, 1)
+        assert "nobody's" not in str(found)
+        assert metrics_value(metrics, "windlass_slots") == 0  # the worker has ended
+
+
+def ended(metrics: Prometheus) -> float:
+    return sum(v for (name, _), v in now(metrics).items() if name == "windlass_jobs_ended_total")
+
+
+def metrics_value(metrics: Prometheus, name: str) -> float:
+    return now(metrics).get((name, ()), -1)
+
+
+def now(metrics: Prometheus) -> Samples:
+    """Without asking the store."""
+    return {
+        (one.name, tuple(sorted(one.labels.items()))): one.value
+        for family in metrics.collect()
+        for one in family.samples
+    }
+
+
+async def test_any_number_of_scrapes_ask_the_store_once(app: Windlass) -> None:
+    calls = Calls()
+    app.store = app.client.store = calls.on(app.store)
+    async with app:
+        metrics = app.metrics()
+        for _ in range(3):
+            pages = await asyncio.gather(*(metrics.page() for _ in range(20)))
+            assert all(b"windlass_store_up 1.0" in page.body for page in pages)
+        asked = {
+            name: n for name, n in calls.by_name.items() if name.startswith(("workers", "queues", "views", "types"))
+        }
+        assert asked["workers.list"] == 1
+        assert set(asked.values()) <= {1, 2}, asked  # what is counted by status is counted in two parts
+
+
+async def test_a_type_without_a_worker_is_told_until_one_is_there(app: Windlass) -> None:
+    async with app:
+        figures = Figures(app.client, every=0)
+        await app.enqueue("send", delay=3600)
+        await figures.look()
+        assert figures.latest is not None
+        assert figures.latest.unhandled == {"send": 1}
+        async with working(app):
+            await until(lambda: asked(figures, {}), "the worker to be seen")
+
+
+async def asked(figures: Figures, unhandled: dict[str, int]) -> bool:
+    await figures.look()
+    return figures.latest is not None and figures.latest.unhandled == unhandled
+
+
+async def test_while_the_store_is_away_a_scrape_tells_what_is_known(app: Windlass) -> None:
+    async with app:
+        await app.enqueue("send")
+        metrics = app.metrics()
+        metrics.source.figures._every = 0
+        assert value(await scraped(metrics), "windlass_store_up") == 1
+        away = asyncio.Event()
+
+        async def refuses() -> None:
+            raise StoreUnavailable("gone")
+
+        app.store.workers.list = refuses  # type: ignore[method-assign,assignment]  # the edge: a server that is gone
+        found = await scraped(metrics)
+        assert value(found, "windlass_store_up") == 0
+        assert value(found, "windlass_queue_jobs", queue="mail", status="queued") == 1
+
+        app.store.workers.list = away.wait  # type: ignore[method-assign,assignment]  # and one that never answers
+        began = asyncio.get_running_loop().time()
+        found = await scraped(metrics)
+        assert value(found, "windlass_store_up") == 0
+        assert asyncio.get_running_loop().time() - began < 0.5
+
+
+async def test_metrics_stand_in_a_registry_of_ones_own(app: Windlass) -> None:
+    mine = CollectorRegistry()
+    Gauge("orders_open", "Open orders.", registry=mine).set(3)
+    metrics = app.metrics(mine)
+    assert app.metrics() is metrics
+    with pytest.raises(SettingsError, match="first call"):
+        app.metrics(CollectorRegistry())
+    async with app:
+        found = await scraped(metrics)
+    assert value(found, "orders_open") == 3
+    assert value(found, "windlass_store_up") == 1
+    with pytest.raises(ValueError, match="Duplicated"):
+        Prometheus(metrics.source, app.registry, mine)
+
+
+def test_the_quick_way_counts_as_the_table_says(app: Windlass) -> None:
+    tally, slow = Tally(), Tally()
+    counting, bounds = Counting(app.registry, tally), Bounds(app.registry)
+    for event in (*ALL, *ALL):
+        counting(event)
+        for measure, n, labels in measured(event, bounds):
+            slow.add(measure, n, labels)
+    assert without_gauges(tally) == without_gauges(slow)
+
+
+def without_gauges(tally: Tally) -> Series:
+    return {key: cells for key, cells in tally.read().items() if key[0].kind is not Kind.GAUGE}
+
+
+def test_the_page_lists_every_metric_with_its_kind_labels_and_words() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(windlass_\w+)` \| (\w+) \| ([^|]*) \| (.+) \|$", page, re.MULTILINE)
+    told = {name: (kind, tuple(re.findall(r"`(\w+)`", labels)), words) for name, kind, labels, words in rows}
+    assert told == {one.name: (one.kind, one.labels, one.help) for one in METRICS}
+    for one in METRICS:
+        assert (one.kind == "counter") == one.name.endswith("_total"), one
+        assert (one.kind != "histogram") or one.name.endswith("_seconds"), one
