@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("windlass.web")
 REGIONS = "X-Windlass-Regions"
+OWN = "own"
+"""said in it: not what was rendered for others a moment ago"""
 _SHARED = timedelta(seconds=1)
 """so long a region that was rendered for one viewer is shown to others"""
 _VIEWERS_PER_SECOND = 40
@@ -151,7 +153,9 @@ class Dashboard:
             None if caller.grants == ANYTHING else caller.name,
         )
         question = name, visit.base, request.url.path, request.url.query, who
-        found = await self._shared.get(question, partial(self._render, name, visit), _SHARED)
+        # Who has just done something is to see it.
+        age = timedelta(0) if request.headers[REGIONS] == OWN else _SHARED
+        found = await self._shared.get(question, partial(self._render, name, visit), age)
         live = cast("Live", request.app.state.live)
         pace = min(max(1.0, live.streams / _VIEWERS_PER_SECOND), _SLOWEST)
         headers = {"ETag": found.tag, "X-Windlass-Pace": f"{pace:.1f}"}

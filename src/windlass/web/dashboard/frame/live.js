@@ -38,11 +38,11 @@ function place(text) {
   document.dispatchEvent(new CustomEvent("windlass:fresh"));
 }
 
-async function load() {
+async function load(how = "shared") {
   state.busy = true;
   state.wanted = false;
   try {
-    const headers = { [REGIONS]: "1", ...(state.tag && { "If-None-Match": state.tag }) };
+    const headers = { [REGIONS]: how, ...(state.tag && { "If-None-Match": state.tag }) };
     const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
     if (answer.status === 401) return end();
     if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) {
@@ -58,12 +58,12 @@ async function load() {
   }
   state.busy = false;
   show();
-  later(state.wanted ? state.pace : Number(data.every) || 5);
+  later(state.wanted || how === "own" ? state.pace : Number(data.every) || 5);
 }
 
 function later(seconds) {
   clearTimeout(state.timer);
-  if (!state.paused && !state.over && !document.hidden) state.timer = setTimeout(load, Math.max(seconds, state.pace) * 1000);
+  if (!state.paused && !state.over && !document.hidden) state.timer = setTimeout(() => load(), Math.max(seconds, state.pace) * 1000);
 }
 
 function changed() {
@@ -72,11 +72,11 @@ function changed() {
   if (!state.busy) later(Math.max(0, state.pace - (Date.now() - state.fresh) / 1000));
 }
 
-// Ask for the regions now: something was done on this page.
+// Ask for the regions now, not for what was rendered for others a moment ago: something was done on this page.
 export function refresh() {
   clearTimeout(state.timer);
   state.tag = "";
-  if (!state.busy) load();
+  if (!state.busy) load("own");
   else state.wanted = true;
 }
 
