@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
-from axe_playwright_python.async_playwright import Axe
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]  # it has no py.typed
 from fastapi import FastAPI
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, Playwright
 from starlette.applications import Starlette
