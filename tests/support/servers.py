@@ -69,7 +69,8 @@ def start_postgres(*args: str, own: bool = False, environment: Mapping[str, str]
     node.data.mkdir(mode=0o700)
     give(node.data, node.account)
     programs = reachable_programs(postgres.parent, home, node.account)
-    settings = [f"listen_addresses={HOST}", f"port={port}", "unix_socket_directories=", "max_connections=500"]
+    # A hundred workers in one bench hold more connections than five hundred.
+    settings = [f"listen_addresses={HOST}", f"port={port}", "unix_socket_directories=", "max_connections=1000"]
     options = [word for setting in settings for word in ("-c", setting)]
     node.command = [str(programs / "postgres"), "-D", str(node.data), *options, *args]
     try:

@@ -16,8 +16,9 @@ from windlass import LeaseLost, StoreUnavailable, ValueRefused
 from windlass.core.events import Hub
 from windlass.stores.contract import Keep, Verdict
 from windlass.worker import keeping as room
+from windlass.worker.config import WorkerConfig
 from windlass.worker.keeping import Keeping
-from windlass.worker.slots import Running
+from windlass.worker.slots import Running, Slots
 
 LONG = 3600.0
 
@@ -50,8 +51,21 @@ def server() -> Server:
 
 
 @pytest.fixture
-async def keeping(server: Server) -> AsyncIterator[Keeping]:
-    made = Keeping(server, Hub())  # type: ignore[arg-type]  # as much of a store as it calls
+async def slots() -> Slots:
+    """Of a worker that runs two jobs."""
+    return running_jobs(2)
+
+
+def running_jobs(n: int) -> Slots:
+    made = Slots(WorkerConfig(concurrency=n))
+    for number in range(n):
+        made.take(a_running(f"running {number}"))
+    return made
+
+
+@pytest.fixture
+async def keeping(server: Server, slots: Slots) -> AsyncIterator[Keeping]:
+    made = Keeping(server, Hub(), slots)  # type: ignore[arg-type]  # as much of a store as it calls
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
@@ -68,7 +82,67 @@ async def test_values_that_come_at_the_same_moment_share_a_write(keeping: Keepin
     running = a_running()
     await asyncio.gather(*(keeping.keep(running, f"step:{n}", "1") for n in range(50)))
     assert [name for batch in server.batches for name in batch] == [f"step:{n}" for n in range(50)]
-    assert len(server.batches) <= 2
+    assert len(server.batches) == 1
+
+
+class TestTheOnlyJob:
+    """What steps it makes goes straight to the store."""
+
+    @pytest.fixture
+    async def slots(self) -> Slots:
+        return running_jobs(1)
+
+    async def test_no_turn_of_the_loop_is_lost_on_its_way_to_the_store_and_back(
+        self, keeping: Keeping, server: Server
+    ) -> None:
+        turns: list[int] = []
+        loop = asyncio.get_running_loop()
+        loop.call_soon(turns.append, 1)
+        await keeping.keep(a_running(), "step:straight", "1")
+        assert server.batches == [["step:straight"]]
+        assert turns == []
+
+    async def test_what_it_keeps_meanwhile_shares_the_next_write(self, keeping: Keeping, server: Server) -> None:
+        server.answers.clear()
+        steps = [asyncio.create_task(keeping.keep(a_running(), f"step:{n}", "1")) for n in range(50)]
+        await until(lambda: server.batches, "the first to be under way")
+        server.answers.set()
+        await asyncio.gather(*steps)
+        assert [len(batch) for batch in server.batches] == [1, 49]
+
+    async def test_a_write_that_is_broken_off_with_its_handler_is_made_again(
+        self, keeping: Keeping, server: Server
+    ) -> None:
+        server.answers.clear()
+        task = asyncio.create_task(keeping.keep(a_running(), "step:done", "1"))
+        await until(lambda: server.batches, "it to be under way")
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        server.answers.set()
+        await until(lambda: len(server.batches) > 1, "it to be written again")
+        assert server.batches == [["step:done"]] * 2
+
+    async def test_a_cursor_is_not_broken_off_with_its_handler(self, keeping: Keeping, server: Server) -> None:
+        server.answers.clear()
+        running = a_running()
+        first = asyncio.create_task(keeping.keep(running, "saved", "1"))
+        await until(lambda: server.batches, "it to be under way")
+        first.cancel()
+        second = asyncio.create_task(keeping.keep(running, "saved", "2"))
+        await asyncio.sleep(0)
+        assert server.batches == [["saved"]]  # the second waits for the first to have been answered
+        server.answers.set()
+        await second
+        assert server.batches == [["saved"]] * 2
+
+    async def test_a_store_that_is_away_is_waited_for(self, keeping: Keeping, server: Server) -> None:
+        await test_a_store_that_is_away_is_waited_for(keeping, server)
+
+    async def test_a_lease_that_is_lost_is_told(self, keeping: Keeping, server: Server) -> None:
+        server.answer = lambda keeps: [Verdict.STALE for _ in keeps]
+        with pytest.raises(LeaseLost):
+            await keeping.keep(a_running(), "step:late", "1")
 
 
 async def test_a_write_carries_no_more_than_it_may(keeping: Keeping, server: Server) -> None:
@@ -150,7 +224,7 @@ async def test_a_handler_that_was_stopped_has_its_value_written_all_the_same(kee
 
 async def test_a_worker_that_has_stopped_keeps_nothing_more(server: Server) -> None:
     server.answers = asyncio.Event()
-    keeping = Keeping(server, Hub())  # type: ignore[arg-type]  # as much of a store as it calls
+    keeping = Keeping(server, Hub(), running_jobs(2))  # type: ignore[arg-type]  # as much of a store as it calls
     run = asyncio.create_task(keeping.run())
     first = asyncio.create_task(keeping.keep(a_running(), "first", "1"))
     await until(lambda: server.batches, "it to be under way")

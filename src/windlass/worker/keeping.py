@@ -8,14 +8,14 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.errors import LeaseLost, StoreUnavailable
-from windlass.core.kept import size_of
+from windlass.core.kept import SAVED, size_of
 from windlass.stores.contract import Keep, Lease, Verdict
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
     from windlass.core.events import Hub
     from windlass.stores.contract import Store
-    from windlass.worker.slots import Running
+    from windlass.worker.slots import Running, Slots
 
 MOST_AT_ONCE = 500
 MOST_BYTES = 4 * 1024 * 1024
@@ -43,12 +43,15 @@ class Wish(NamedTuple):
 class Keeping:
     """Writes kept values, one batch at a time; what comes meanwhile makes the next batch.
 
+    A step of the only job that runs has nobody to share with: it is written in the handler's own task, while nothing
+    else is. A task that wrote for it would cost it a turn of the loop on the way there and one on the way back.
+
     A store that is away is waited for as long as the job's lease lasts. Who no longer waits, because its handler was
     stopped, has its value written all the same: what was done is remembered.
     """
 
-    def __init__(self, store: Store, hub: Hub) -> None:
-        self._store = store
+    def __init__(self, store: Store, hub: Hub, slots: Slots) -> None:
+        self._store, self._slots = store, slots
         self._steady = Steady(hub, "keep what jobs remember")
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Wish] = []
@@ -59,28 +62,46 @@ class Keeping:
 
     async def keep(self, running: Running, name: str, text: str) -> None:
         """Return when the value is durable; LeaseLost when the job is no longer this worker's."""
-        await self.put(running, name, text)
-
-    def put(self, running: Running, name: str, text: str) -> asyncio.Future[None]:
-        """The same as something to be awaited, in the worker's loop."""
         if self._over:
             raise lost(running)
         keep = Keep(Lease(running.job.id, running.job.lease_token), name, text)
         wish = Wish(running, keep, self._loop.create_future())
-        self._waiting.append(wish)
-        self._some.set()
-        return wish.done
+        if self._may_go_straight(name):
+            await self._write_alone(wish)
+        else:
+            self._waiting.append(wish)
+            self._some.set()
+        await wish.done
+
+    def _may_go_straight(self, name: str) -> bool:
+        # Not the cursor: a write that is broken off with its handler may still arrive after those that follow it, which
+        # changes nothing for a step, whose value stays the same, and would set the cursor back.
+        return self._slots.taken == 1 and name != SAVED and not self._writing and not self._waiting
+
+    async def _write_alone(self, wish: Wish) -> None:
+        self._writing = [wish]
+        try:
+            await self._write(self._writing)
+        except BaseException:  # broken off: it is written again
+            self._waiting.append(wish)
+            raise
+        finally:
+            self._writing = []
+            if self._over:
+                wish.refuse(lost(wish.running))
+            elif self._waiting:
+                self._some.set()
 
     async def run(self) -> None:
         """Write until cancelled."""
         try:
             while True:
                 await self._some.wait()
-                self._writing = self._next()
-                if self._writing:
+                self._some.clear()
+                while self._waiting and not self._writing:
+                    self._writing = self._next()
                     await self._write(self._writing)
-                else:
-                    self._some.clear()
+                    self._writing = []
         finally:
             self._over = True
             for wish in (*self._writing, *self._waiting, *self._held):

@@ -57,7 +57,7 @@ class Memory(Completion):
         """Return when the value is durable."""
         shared = self._shared
         if asyncio.get_running_loop() is shared.loop:
-            await shared.keeping.put(self._running, name, text)
+            await shared.keeping.keep(self._running, name, text)
         else:
             await self._here(shared.keeping.keep(self._running, name, text))
 

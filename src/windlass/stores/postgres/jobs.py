@@ -147,8 +147,9 @@ class PostgresJobs(Room):
         if not keeps:
             return []
         verdicts = await keeping.keep(self.link, keeps)
-        # Once the jobs have got on that wait for this: to send the news would keep each of them back.
-        asyncio.get_running_loop().call_soon(self.link.changed, CHANGED)
+        # Once the jobs have got on that wait for this, a turn later: to send the news would keep each of them back.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self.link.changed, CHANGED)
         return verdicts
 
     async def keep_in(self, keep: Keep, tx: object) -> Verdict:
