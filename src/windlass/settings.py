@@ -27,6 +27,7 @@ class Settings:
     url: str = DEFAULT_URL
     namespace: str = "windlass"
     app: str | None = None
+    actor: str | None = None
     concurrency: int = 20
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
@@ -192,6 +193,7 @@ _SOURCES = (
     _Source("namespace", ("WINDLASS_NAMESPACE",), _namespace, "1 to 30 lower-case letters, digits or _"),
     _Source("app", ("WINDLASS_APP",), _text, "module:app"),
     _Source("http_dashboard", ("WINDLASS_HTTP_DASHBOARD",), _switch, "on or off"),
+    _Source("actor", ("WINDLASS_ACTOR",), _text, "a name"),
     _Source("http_hosts", ("WINDLASS_HTTP_HOSTS",), _several, _NAMES.format("host names, or *")),
     _Source("http_origins", ("WINDLASS_HTTP_ORIGINS",), _several, _NAMES.format("origins, or *")),
     _Source("http_proxies", ("WINDLASS_HTTP_PROXIES",), _several, _NAMES.format("addresses or networks")),

@@ -41,6 +41,10 @@ async def test_a_schedule_is_put_changed_run_paused_and_removed(ask: Ask) -> Non
     async with ask("*") as root:
         new = await root.put("/schedules/acme", json={**rule, "overlap": "queue"})
         assert (new.status_code, new.json()["queue"], new.json()["overlap"]) == (201, "mail", "queue")
+        more = {"metadata": {"a": 1}, "tags": ["x"], "timeout": 1.5, "userId": "ann"}
+        told = (await root.put("/schedules/acme", json={**rule, **more})).json()
+        assert told["payload"] == {"to": "x"}
+        assert told["options"].items() >= {**more, "priority": 50, "timeout": 1.5}.items()
         changed = await root.put("/schedules/acme", json={**rule, "cron": "30 9 * * *"})
         assert (changed.status_code, changed.json()["expression"]) == (200, "30 9 * * *")
         ran = await root.post("/schedules/acme/run")

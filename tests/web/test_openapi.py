@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -174,3 +175,10 @@ async def test_it_says_where_it_is_mounted_and_believes_no_host(app: Windlass) -
         found = (await client.get("/jobs/openapi.json", headers=headers)).json()
     assert found["servers"] == [{"url": "/jobs"}]
     assert "evil" not in str(found)
+
+
+async def test_bounds_are_told_in_the_words_of_json_schema(ask: Ask) -> None:
+    async with ask("*", ("admin",)) as client:
+        text = json.dumps(await document(client))
+    for word in ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length"):  # pydantic's, if it lost its way
+        assert f'"{word}":' not in text

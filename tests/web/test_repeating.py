@@ -245,3 +245,16 @@ async def test_an_attempt_gives_the_same_ids_again(app: Windlass) -> None:
     assert len(set(first.ids(1000))) == 1000
     assert not await first.finish("late")
     assert await second.finish("{}")
+
+
+async def test_an_answer_that_is_too_large_to_keep_is_carried_out_once_all_the_same(app: Windlass, ask: Ask) -> None:
+    wrong = {"type": "mail.send", **{f"{n}{'x' * 180}": 1 for n in range(5)}}  # each of them is named in its refusal
+    many = {"jobs": [JOB, *[wrong] * 950]}
+    async with ask() as client:
+        first = await post(client, "/queue/enqueue/many", many)
+        again = await post(client, "/queue/enqueue/many", many)
+    assert (first.status_code, first.json()["created"], len(first.content) > 1024 * 1024) == (200, 1, True)
+    told = again.json()
+    assert (again.status_code, told["type"]) == (409, "urn:windlass:problem:answer-too-large")
+    assert told["answered"] == "200"
+    assert await jobs(app) == 1

@@ -31,6 +31,7 @@ COMMANDS = {
     "workers": "looking",
     "types": "catalogue",
     "keys": "keys",
+    "audit": "auditing",
     "secrets": "sealing",
     "stats": "stats",
     "doctor": "doctoring",

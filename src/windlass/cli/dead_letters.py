@@ -15,7 +15,6 @@ from windlass.cli.facts import at, job_facts, ms
 from windlass.cli.ids import whole_ids
 from windlass.cli.looking import show_jobs
 from windlass.cli.operating import (
-    ACTOR,
     AllOption,
     DryRunOption,
     IdsArgument,
@@ -24,6 +23,7 @@ from windlass.cli.operating import (
     YesOption,
     chosen,
     confirm,
+    record_bulk,
 )
 from windlass.cli.output import OK, USAGE, Stop, exit_code
 from windlass.cli.words import clock, plural, rate, span
@@ -114,7 +114,11 @@ def replay(
     pace = None if at_rate is None else rate(at_rate, "--rate")
 
     async def one(desk: Desk, job_id: str) -> None:
-        handle = await desk.app.jobs.replay(job_id, other, edit=members)
+        handle = await desk.app.jobs.replay(job_id, other, edit=members, actor=desk.actor)
+        if handle.created:
+            edited = sorted(members) if members else None  # names alone: what a payload holds is nobody else's
+            another = None if other is None else "another"
+            await desk.record("job.replay", f"job:{job_id}", job=handle.id, edited=edited, payload=another)
         if desk.screen.as_json:
             desk.screen.fact({"id": job_id, "replay": handle.id, "created": handle.created})
         else:
@@ -128,8 +132,17 @@ def replay(
             confirm(f"replay {plural(told.matched, 'failed job')}", yes=yes)
             with _bar(desk, "replay", told.matched) as progress:
                 told = await letters.replay_all(
-                    rate=pace, limit=limit, edit=members, everything=everything, progress=progress, **wanted
+                    rate=pace,
+                    limit=limit,
+                    edit=members,
+                    everything=everything,
+                    actor=desk.actor,
+                    progress=progress,
+                    **wanted,
                 )
+            skipped = {why.value: n for why, n in told.skipped.items()}
+            ended = {"replayed": told.replayed, "skipped": skipped or None, "rate": pace, "limit": limit}
+            await record_bulk(desk, "replay", wanted, {**ended, "edited": sorted(members) if members else None})
         _show_replayed(desk, replace(told, dry_run=dry_run))
 
     _run(ctx, named, one, many)
@@ -155,7 +168,8 @@ def discard(
         raise Stop(USAGE, "--dry-run and --limit go with a filter, not with ids")
 
     async def one(desk: Desk, job_id: str) -> None:
-        await desk.app.dead_letters.discard(job_id, actor=ACTOR, reason=reason)
+        await desk.app.dead_letters.discard(job_id, actor=desk.actor, reason=reason)
+        await desk.record("job.discard", f"job:{job_id}", reason=reason)
         if desk.screen.as_json:
             desk.screen.fact({"id": job_id, "discarded": True})
         else:
@@ -168,8 +182,10 @@ def discard(
             confirm(f"discard {plural(told.matched, 'failed job')}", yes=yes)
             with _bar(desk, "discard", told.matched) as progress:
                 told = await letters.discard_all(
-                    actor=ACTOR, reason=reason, limit=limit, everything=everything, progress=progress, **wanted
+                    actor=desk.actor, reason=reason, limit=limit, everything=everything, progress=progress, **wanted
                 )
+            ended = {"discarded": told.discarded, "left": told.left, "limit": limit, "reason": reason}
+            await record_bulk(desk, "discard", wanted, ended)
         if desk.screen.as_json:
             facts = {"matched": told.matched, "discarded": told.discarded, "left": told.left}
             desk.screen.fact({**facts, "dry_run": dry_run})

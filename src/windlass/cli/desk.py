@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +17,8 @@ from windlass import settings
 from windlass.app import Windlass
 from windlass.cli.loading import load_app
 from windlass.cli.output import UNREACHABLE, Screen, Stop
+from windlass.core.errors import WindlassError
+from windlass.core.keys import LONGEST_KEY, check_key
 from windlass.core.redaction import redact_url
 
 if TYPE_CHECKING:
@@ -29,6 +34,7 @@ class Globals:
     store: str | None = None
     namespace: str | None = None
     app: str | None = None
+    actor: str | None = None
     as_json: bool = False
     quiet: bool = False
     color: bool = True
@@ -48,12 +54,36 @@ class Desk:
     app: Windlass
     made: bool = False
     """whether its file was not there before"""
+    actor: str = "operator"
+    """who gives orders here"""
 
     @property
     def place(self) -> str:
         """Where the store is, fit for screens; a file by its whole path."""
         file = _file_of(self.app)
         return redact_url(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
+
+    async def record(self, action: str, object_: str, **details: Any) -> None:
+        """Write down in the audit trail that the actor did this. What was done stands where that cannot be written."""
+        told = {name: one for name, one in details.items() if one is not None}
+        try:
+            await self.app.audit.record(self.actor, action, object_[:LONGEST_KEY], origin=_here(), details=told or None)
+        except WindlassError as error:
+            self.screen.say(f"{action} {object_}: this was done, but is not in the audit trail: {error}")
+
+
+def _here() -> str | None:
+    """The name of this machine, as far as its name may stand in the trail."""
+    name = socket.gethostname()[:LONGEST_KEY]
+    return f"cli@{name}" if name.isprintable() and name else "cli"
+
+
+def _account() -> str:
+    """Whoever is signed in here."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # an account without a name, as containers have
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "operator"
 
 
 def globals_of(ctx: typer.Context) -> Globals:
@@ -95,9 +125,11 @@ def at_desk(ctx: typer.Context, work: Callable[[Desk], Awaitable[T]], *, makes: 
             ' "windlass migrate"',
         )
 
+    actor = check_key(given.actor or app.settings.actor or _account(), "the actor")
+
     async def run() -> T:
         async with app:
-            return await work(Desk(given.screen, app, missing))
+            return await work(Desk(given.screen, app, missing, actor))
 
     return run_async(run())
 

@@ -84,7 +84,7 @@ def search(given: Mapping[str, Any]) -> Search:
         found["entity"] = entity(found["entity"])
     for word in _INSTANTS:
         if word in found:
-            found[word] = _when(found[word], f"--{word.replace('_', '-')}")
+            found[word] = moment(found[word], f"--{word.replace('_', '-')}")
     words: Search = {}
     # The words are those of the table, which a checker cannot follow into the dictionary.
     words.update(found)  # type: ignore[typeddict-item]  # by name
@@ -105,7 +105,7 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _when(text: str, of: str) -> datetime:
+def moment(text: str, of: str) -> datetime:
     """A time, or how long ago."""
     try:
         return datetime.now(UTC) - duration(text, of)

@@ -71,6 +71,7 @@ def keys(
                 lasts=maybe_duration(expires, "--expires"),
                 attributes=attributes,
             )
+            await desk.record("key.create", f"key:{made.key.id}", after=_audited(made.key))
             if desk.screen.as_json:
                 desk.screen.fact({"key": made.secret, **_facts(made.key)})
             else:
@@ -78,6 +79,8 @@ def keys(
                 desk.screen.line(made.secret)
         elif deed is Deed.REVOKE:
             revoked = await desk.app.keys.revoke(*(names or ()))
+            for one in revoked:
+                await desk.record("key.revoke", f"key:{one}", after={"revoked": True})
             desk.screen.say(f"revoked: {', '.join(revoked) or 'none'}")
             missing = set(names or ()) - set(revoked)
             if missing:
@@ -138,6 +141,12 @@ def _state(key: Key) -> str:
 
 def _minute(instant: datetime) -> str:
     return clock(instant).rpartition(":")[0]
+
+
+def _audited(key: Key) -> dict[str, object]:
+    """What was given away; what the application knows of its holder is not the trail's business."""
+    facts = _facts(key)
+    return {name: facts[name] for name in ("name", "owner", "scopes", "queues", "types", "expires_at")}
 
 
 def _facts(key: Key) -> dict[str, object]:

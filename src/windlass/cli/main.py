@@ -18,7 +18,7 @@ from windlass.observability.logs import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_TAKES_VALUE = frozenset({"--store", "--namespace", "--app"})
+_TAKES_VALUE = frozenset({"--store", "--namespace", "--app", "--actor"})
 _FLAGS = frozenset({"--json", "--quiet", "--no-color", "--debug"})
 
 
@@ -39,6 +39,10 @@ def start(
     app: Annotated[
         str | None, typer.Option(metavar="MODULE:APP", help="Take store and handlers from this one.")
     ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who does it, for the audit trail; else your account."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only what was asked for.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour; NO_COLOR does the same.")] = False,
@@ -55,6 +59,7 @@ def start(
         store=store,
         namespace=namespace,
         app=app,
+        actor=actor,
         as_json=as_json,
         quiet=quiet,
         color=not (no_color or os.environ.get("NO_COLOR")),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,12 +19,11 @@ from windlass.client.searching import Search
 from windlass.stores.contract import Action, Count, Operated, Order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from windlass.client.bulk import Bulk as Told
     from windlass.stores.contract import Answer
 
-ACTOR = "operator"
 _DONE = {Action.CANCEL: "cancelled", Action.RETRY: "queued again", Action.DELETE: "deleted"}
 
 IdsArgument = Annotated[
@@ -161,9 +161,14 @@ def chosen(ids: Sequence[str], command: str, *, by_filter: bool, such: str = "--
 
 
 async def _by_id(desk: Desk, bulk: Bulk, ids: Sequence[str]) -> int:
-    orders = [Order(id=one, action=bulk.action, actor=ACTOR, reason=bulk.reason) for one in ids]
+    orders = [Order(id=one, action=bulk.action, actor=desk.actor, reason=bulk.reason) for one in ids]
     answers = await operate(desk.app.client, orders)
     for job_id, answer in zip(ids, answers, strict=True):
+        if answer.verdict in (Operated.DONE, Operated.REQUESTED):
+            before = None if answer.status is None else {"status": answer.status.value}
+            requested = answer.verdict is Operated.REQUESTED or None
+            told = {"before": before, "requested": requested, "reason": bulk.reason}
+            await desk.record(f"job.{bulk.action}", f"job:{job_id}", **told)
         if desk.screen.as_json:
             desk.screen.fact(_answer_facts(job_id, answer))
         else:
@@ -187,13 +192,14 @@ async def _by_filter(desk: Desk, bulk: Bulk) -> int:
         confirm(f"{bulk.action} {total} {'job' if told.of == 1 else 'jobs'}", yes=bulk.yes)
         with desk.screen.bar(f"{bulk.action} {total} jobs") as bar:
             told = await order(
-                actor=ACTOR,
+                actor=desk.actor,
                 reason=bulk.reason,
                 limit=limit,
                 everything=everything,
                 progress=lambda now: bar(now.met, max(now.of, now.met)),
                 **bulk.wanted,
             )
+        await record_bulk(desk, bulk.action, bulk.wanted, {**_tally(told), "limit": limit, "reason": bulk.reason})
     _show(desk, bulk, replace(told, dry_run=bulk.dry_run))
     return OK
 
@@ -213,6 +219,14 @@ def _show(desk: Desk, bulk: Bulk, told: Told) -> None:
         parts += [f"{told.duplicate:,} left: another job holds their key"] * bool(told.duplicate)
         parts += [f"{told.missing:,} gone meanwhile"] * bool(told.missing)
         desk.screen.line("; ".join(parts))
+
+
+async def record_bulk(desk: Desk, deed: str, wanted: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Write down what was done to many, by which filter and with what end."""
+    words = {name: one for name, one in wanted.items() if one is not None}
+    plain: dict[str, Any] = json.loads(json.dumps(words, default=str))  # instants, sets and the like as text
+    given = {name: one for name, one in told.items() if one is not None}
+    await desk.record(f"bulk.{deed}.ended", "jobs", filter=plain, **given)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -248,7 +262,11 @@ def _answer_facts(job_id: str, answer: Answer) -> dict[str, str | None]:
     return {"id": job_id, "verdict": answer.verdict.value, "status": status, "holder": answer.holder}
 
 
+def _tally(told: Told) -> dict[str, int]:
+    return {name: getattr(told, name) for name in ("done", "requested", "refused", "duplicate", "missing")}
+
+
 def _summary(action: Action, told: Told) -> dict[str, str | int]:
-    verdicts = {name: getattr(told, name) for name in ("done", "requested", "refused", "duplicate", "missing")}
+    verdicts = _tally(told)
     matched = {"matched": told.of if told.dry_run else told.met, "exact": told.exact or not told.dry_run}
     return {"action": action.value, **matched, **verdicts, "dry_run": told.dry_run}

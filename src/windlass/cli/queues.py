@@ -43,10 +43,15 @@ def queues(
         raise Stop(USAGE, f"which queues? For instance: windlass queues {deed} mail")
 
     async def work(desk: Desk) -> None:
+        before = {} if deed is Deed.LIST else {one.name: one for one in await desk.app.queues.list()}
         if deed is Deed.PAUSE:
             await desk.app.queues.pause(*(names or ()))
         elif deed is Deed.RESUME:
             await desk.app.queues.resume(*(names or ()))
+        for name in dict.fromkeys(names or ()) if deed is not Deed.LIST else ():
+            was = name in before and before[name].paused_at is not None
+            told = {"before": {"paused": was}, "after": {"paused": deed is Deed.PAUSE}}
+            await desk.record(f"queue.{deed}", f"queue:{name}", **told)
         found = await desk.app.queues.list()
         _show(desk, [one for one in found if not names or one.name in names])
         missing = set(names or ()) - {one.name for one in found}

@@ -92,6 +92,8 @@ def schedules(
         if put is not None:
             where: Asked = {} if put.queue is None else {"queue": put.queue}
             await desk.app.schedules.put(put.name, put.type, put.cron, put.payload, **where)
+            rule = {"type": put.type, "expression": put.cron.expression, "tz": put.cron.tz}
+            await desk.record("schedule.put", f"schedule:{put.name}", after=rule)
         known = {one.name for one in await desk.app.schedules.list()}
         for name in names or ():
             if name in known:
@@ -130,13 +132,17 @@ async def _do(desk: Desk, deed: Deed, name: str) -> None:
     match deed:
         case Deed.PAUSE:
             await desk.app.schedules.pause(name)
+            await desk.record("schedule.pause", f"schedule:{name}")
         case Deed.RESUME:
             await desk.app.schedules.resume(name)
+            await desk.record("schedule.resume", f"schedule:{name}")
         case Deed.REMOVE:
             await desk.app.schedules.remove(name)
+            await desk.record("schedule.remove", f"schedule:{name}")
             desk.screen.say(f"{name} removed; jobs it made stay")
         case Deed.RUN:
             handle = await desk.app.schedules.run_now(name)
+            await desk.record("schedule.run", f"schedule:{name}", job=handle.id)
             if desk.screen.as_json:
                 desk.screen.fact({"schedule": name, "id": handle.id, "created": handle.created})
             else:

@@ -8,7 +8,6 @@ import typer
 
 from windlass.cli.desk import Desk, at_desk
 from windlass.cli.ids import whole_id
-from windlass.cli.operating import ACTOR
 from windlass.cli.words import value as read_value
 
 
@@ -19,7 +18,6 @@ def signal(
     value: Annotated[
         str | None, typer.Argument(metavar="[VALUE]", help="Its value: JSON, or text if it is not JSON.")
     ] = None,
-    actor: Annotated[str, typer.Option("--actor", help="Who sends it; goes into the job's history.")] = ACTOR,
 ) -> None:
     """Send a job the signal that it waits for, or will: of one name the first counts.
 
@@ -28,7 +26,8 @@ def signal(
 
     async def work(desk: Desk) -> None:
         job_id = await whole_id(desk, id)
-        freed = await desk.app.jobs.signal(job_id, name, None if value is None else read_value(value), actor=actor)
+        freed = await desk.app.jobs.signal(job_id, name, None if value is None else read_value(value), actor=desk.actor)
+        await desk.record("job.signal", f"job:{job_id}", signal=name)
         if desk.screen.as_json:
             desk.screen.fact({"id": job_id, "signal": name, "freed": freed})
         else:

@@ -86,6 +86,8 @@ def prune(
 
     async def work(desk: Desk) -> None:
         gone = await (_would_go(desk) if dry_run else _go(desk))
+        if not dry_run:
+            await desk.record("store.prune", "jobs", pruned=gone)
         if desk.screen.as_json:
             desk.screen.fact({"pruned": gone, "dry_run": dry_run})
         else:

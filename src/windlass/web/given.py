@@ -27,6 +27,12 @@ NAME: dict[str, Any] = {
 KEY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": f"^[^{_UNPRINTABLE}]+$"}
 
 
+JOB_ID: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+}
+
+
 def _name(value: str) -> str:
     return _told(check_name, value)
 
@@ -54,9 +60,10 @@ Fingerprint: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 """of a group of failed jobs"""
 Wait: TypeAlias = Annotated[float, Field(ge=0, le=3_153_600_000, description="Seconds.")]
 Span: TypeAlias = Annotated[float, Field(ge=0.001, le=3_153_600_000, description="Seconds.")]
-Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]
-"""a whole number, however it is written: 1.0 is one in JSON"""
-Priority: TypeAlias = Annotated[Whole, Field(ge=-(2**31), lt=2**31)] | Literal["critical", "high", "normal", "low"]
+INTEGRAL = BeforeValidator(_whole)
+"""last in what is said of a whole number, after its bounds, or the document does not tell them: 1.0 is one in JSON"""
+PriorityName: TypeAlias = Literal["critical", "high", "normal", "low"]
+Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), lt=2**31), INTEGRAL] | PriorityName
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 

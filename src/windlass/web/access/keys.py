@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windlass.stores.contract import Key
     from windlass.web.answers import Answers
 
-KNOWN_FOR = 5.0
+KNOWN_FOR = 1.0
 """seconds that a key which let in is not looked up again: so long after it was revoked it may still let in"""
 COOKIE = "windlass_session"
 _BEGINS = "wl_"

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
-from windlass.web.given import Asked, Whole
-from windlass.web.routes.jobs import Which
+from windlass.web.filtering import Which
+from windlass.web.given import INTEGRAL, Asked
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import OperationShape
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
-Rate = Annotated[float | None, Field(gt=0, le=1_000_000)]
-Limit = Annotated[Whole | None, Field(ge=1, le=2**31 - 1)]
-Reason = Annotated[str | None, Field(max_length=1000)]
+Rate = Annotated[float, Field(gt=0, le=1_000_000)] | None
+Limit = Annotated[int, Field(ge=1, le=2**31 - 1), INTEGRAL] | None
+Reason = Annotated[str, Field(max_length=1000)] | None
 
 
 COUNTED: dict[int | str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from windlass.core.errors import DuplicateJob, SettingsError, WindlassError
 from windlass.web.asking import App, Enqueuer, limiter_of
 from windlass.web.belonging import check_conflict, met, own_key
 from windlass.web.callers import Caller
-from windlass.web.given import Asked, Key, Moment, Name, Priority, Span, Wait, Whole
+from windlass.web.given import INTEGRAL, Asked, Key, Moment, Name, Priority, Span, Wait
 from windlass.web.problems import INVALID, Refused, problem_of
 from windlass.web.routing import Repeatable, attempt_of, id_of
 from windlass.web.shapes import JobShape, Shape, job_shape
@@ -44,7 +44,7 @@ class Enqueue(Asked):
     """seconds"""
     timeout: Span | None = None
     """seconds"""
-    max_attempts: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    max_attempts: Annotated[int, Field(ge=1, le=1000), INTEGRAL] | None = None
     unique_key: Key | None = None
     on_conflict: Literal["existing", "raise", "replace"] | None = None
     user_id: Key | None = None

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from windlass.client.searching import Search
 from windlass.core.draft import check_id
 from windlass.core.errors import JobNotFound, SettingsError
 from windlass.core.job import Job
-from windlass.core.status import Status
 from windlass.web.asking import App, Operator, Reader
 from windlass.web.auditing import Audit
 from windlass.web.callers import Caller
-from windlass.web.given import Asked, Fingerprint, Key, Moment, Name
+from windlass.web.filtering import WhichInQuery
+from windlass.web.given import Asked, Name
 from windlass.web.routing import Repeatable
 from windlass.web.shapes import (
     ExplanationShape,
@@ -30,46 +28,11 @@ from windlass.web.shapes import (
 
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
 _LONGEST_REASON = 1000  # characters of it in the audit trail
-_STATUS: dict[str, Any] = {"type": "string", "enum": [*Status]}
-OneOrMore = Annotated[
-    list[Annotated[Status, Field(strict=False)]] | None,
-    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
-    WithJsonSchema({"anyOf": [{"type": "array", "items": _STATUS}, _STATUS, {"type": "null"}]}),
-]
 
 
-class Which(Asked):
-    """Which jobs; all that is given must match."""
-
-    status: OneOrMore = None
-    type: Name | None = None
-    queue: Key | None = None
-    user_id: Key | None = None
-    entity_name: Key | None = None
-    entity_id: Key | None = None
-    correlation_id: Key | None = None
-    parent_id: Key | None = None
-    schedule: Key | None = None
-    unique_key: Key | None = None
-    tag: list[Name] | None = None
-    fingerprint: Fingerprint | None = None
-    created_since: Moment | None = None
-    created_before: Moment | None = None
-
-    def search(self) -> Search:
-        """In the words of a search."""
-        words = {"tag": "tags"}
-        given = {name: getattr(self, name) for name in Which.model_fields}
-        found: dict[str, Any] = {words.get(name, name): value for name, value in given.items() if value is not None}
-        return cast("Search", found)
-
-
-class Wanted(Which):
+class Wanted(WhichInQuery):
     """Which jobs, and which page of them."""
 
-    model_config = ConfigDict(strict=False)  # all is text in a query
-
-    status: list[Status] | None = None
     limit: Annotated[int, Query(ge=1, le=1000)] = 50
     cursor: str | None = None
     oldest_first: bool = False

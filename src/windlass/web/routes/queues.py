@@ -9,7 +9,7 @@ from pydantic import Field
 
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
-from windlass.web.given import Asked, Name, Whole
+from windlass.web.given import INTEGRAL, Asked, Name
 from windlass.web.routing import Repeatable
 from windlass.web.shapes import QueueShape, Shape, queue_shape, rfc3339
 
@@ -25,7 +25,7 @@ class QueuesShape(Shape):
 class Depth(Asked):
     """How many jobs may wait in a queue; null lifts the bound."""
 
-    max_depth: Annotated[Whole | None, Field(ge=0, lt=2**31)]
+    max_depth: Annotated[int, Field(ge=0, lt=2**31), INTEGRAL] | None
 
 
 @router.get("/queues", summary="All queues")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from windlass.core.errors import HandlerNotFound, ScheduleNotFound, SettingsError
 from windlass.core.every import When, every
 from windlass.core.keys import shown
 from windlass.core.schedule import cron
+from windlass.core.sealing import masked
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
-from windlass.web.given import Asked, Key, Name, Priority, Span, Whole
+from windlass.web.given import INTEGRAL, Asked, Key, Name, Priority, Span
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import Instant, JobShape, Shape, job_shape
 
@@ -36,10 +39,10 @@ class Put(Asked):
     tz: Annotated[str | None, Field(max_length=64, examples=["Europe/Paris"])] = None
     overlap: Literal["skip", "queue", "allow"] | None = None
     missed: Literal["latest", "all", "none"] | None = None
-    missed_limit: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    missed_limit: Annotated[int, Field(ge=1, le=1000), INTEGRAL] | None = None
     queue: Name | None = None
     priority: Priority | None = None
-    max_attempts: Annotated[Whole | None, Field(ge=1, le=1000)] = None
+    max_attempts: Annotated[int, Field(ge=1, le=1000), INTEGRAL] | None = None
     timeout: Span | None = None
     expires: Span | None = None
     user_id: Key | None = None
@@ -86,6 +89,10 @@ class ScheduleShape(Shape):
     paused_at: Instant | None
     declared: bool
     """it came from code"""
+    payload: Any
+    """of its jobs; secrets are `***`"""
+    options: dict[str, Any]
+    """what else its jobs are enqueued with, in the words of a request; durations are seconds"""
     updated_at: Instant | None
 
 
@@ -214,8 +221,25 @@ def _shape(one: Schedule) -> ScheduleShape:
         **{name: getattr(one, name) for name in same},
         **{name: getattr(one.cron, name) for name in rule},
         described=one.cron.describe(),
+        payload=masked(one.payload_json),
+        options=_options(one.options_json),
         upcoming=[] if one.paused_at is not None else [one.next_tick, *one.cron.next(_UPCOMING - 1, one.next_tick)],
     )
+
+
+def _options(text: str) -> dict[str, Any]:
+    """Those that have a value."""
+    found: dict[str, Any] = {}
+    for name, value in json.loads(text).items():
+        if value is None or value == []:
+            continue
+        if name.endswith("_ms"):
+            found[to_camel(name.removesuffix("_ms"))] = value / 1000
+        elif name.endswith("_json"):
+            found[to_camel(name.removesuffix("_json"))] = masked(value)
+        else:
+            found[to_camel(name)] = value
+    return found
 
 
 def _audited(one: Schedule | None) -> dict[str, Any] | None:

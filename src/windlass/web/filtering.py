@@ -1,0 +1,52 @@
+"""Filtering: the words by which jobs are asked for, in a body, in a query and on a WebSocket."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from windlass.client.searching import Search
+from windlass.core.status import Status
+from windlass.web.given import JOB_ID, Asked, Fingerprint, Key, Moment, Name
+
+_STATUS: dict[str, Any] = {"type": "string", "enum": [*Status]}
+OneOrMore = Annotated[
+    Annotated[list[Annotated[Status, Field(strict=False)]], Field(min_length=1)] | None,
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": _STATUS, "minItems": 1}, _STATUS, {"type": "null"}]}),
+]
+
+
+class Which(Asked):
+    """Which jobs; all that is given must match."""
+
+    status: OneOrMore = None
+    type: Name | None = None
+    queue: Key | None = None
+    user_id: Key | None = None
+    entity_name: Key | None = None
+    entity_id: Key | None = None
+    correlation_id: Key | None = None
+    parent_id: Annotated[Key, WithJsonSchema(JOB_ID)] | None = None
+    schedule: Key | None = None
+    unique_key: Key | None = None
+    tag: list[Name] | None = None
+    fingerprint: Fingerprint | None = None
+    created_since: Moment | None = None
+    created_before: Moment | None = None
+
+    def search(self) -> Search:
+        """In the words of a search."""
+        words = {"tag": "tags"}
+        given = {name: getattr(self, name) for name in Which.model_fields}
+        found: dict[str, Any] = {words.get(name, name): value for name, value in given.items() if value is not None}
+        return cast("Search", found)
+
+
+class WhichInQuery(Which):
+    """The same where all is text."""
+
+    model_config = ConfigDict(strict=False)
+
+    status: list[Status] | None = None
