@@ -20,6 +20,7 @@ async def test_texts_are_kept_by_name_and_instant(store: Store, other: Store) ->
     assert list(await other.series.read("a", now - 2 * MINUTE)) == kept[1:]
     assert [text for _, text in await other.series.read("b", now - 9 * MINUTE)] == ["of another"]
     assert list(await other.series.read("c", now - 9 * MINUTE)) == []
+    assert [await other.series.last(name) for name in "abc"] == [now - MINUTE, now - MINUTE, None]
 
 
 async def test_what_is_older_than_minutes_is_pruned(store: Store) -> None:
@@ -35,6 +36,7 @@ async def test_what_is_older_than_minutes_is_pruned(store: Store) -> None:
 
 
 async def test_minutes_are_read_between_two_instants(store: Store) -> None:
+    assert await store.views.first_minute() is None
     job = await finish(store)
     assert job.finished_at is not None
     minute = job.finished_at.replace(second=0, microsecond=0)
@@ -42,4 +44,5 @@ async def test_minutes_are_read_between_two_instants(store: Store) -> None:
     assert list(await store.views.ended(minute, minute + MINUTE)) == [of_job]
     assert list(await store.views.ended(minute - MINUTE, minute)) == []
     assert list(await store.views.ended(minute + MINUTE, minute + 2 * MINUTE)) == []
+    assert await store.views.first_minute() == minute
     assert together([of_job, of_job])[0].n == 2

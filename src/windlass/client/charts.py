@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from windlass.client.figures import Band, RunFigures, total_of
+from windlass.client.gauges import OTHER, Gauges, Standing, sum_of_gauges
+from windlass.client.stepping import begin_of, step_of, steps_of
 from windlass.core.spread import middle_of
 from windlass.core.status import Status
 
@@ -17,13 +19,10 @@ if TYPE_CHECKING:
 
     from windlass.stores.contract import Minute
 
-LONGEST = timedelta(days=30)
-"""so long minutes are kept"""
-MOST_STEPS = 180
-_STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 10, 30, 60, 240))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SOON = timedelta(seconds=10)
 """the rate of a step that has just begun is told as if it had gone on for so long"""
+MOST_LINES = 12
+"""so many queues have a line of their own in a chart"""
 _DECADES = (1, 2, 5)
 EDGES_MS = (0, *(digit * 10**power for power in range(9) for digit in _DECADES))
 """where the bands of the heat map begin: less than a millisecond, then 1, 2, 5, 10, 20, 50 and so on up to days"""
@@ -107,26 +106,16 @@ class Charts:
     fleet: Fleet
 
 
-def step_of(span: timedelta) -> timedelta:
-    """The shortest step of which at most about 180 make up the span."""
-    return next((step for step in _STEPS if span <= step * MOST_STEPS), _STEPS[-1])
-
-
-def begin_of(at: datetime, step: timedelta) -> datetime:
-    """When the step began that this instant lies in."""
-    return at - (at - _EPOCH) % step
-
-
-def steps_of(at: datetime, span: timedelta, step: timedelta) -> tuple[datetime, ...]:
-    """The steps that the span up to now touches, oldest first."""
-    first, last = begin_of(at - span, step), begin_of(at, step)
-    return tuple(first + step * n for n in range((last - first) // step + 1))
-
-
 def charts_of(
-    at: datetime, span: timedelta, minutes: Iterable[Minute], *, queue: str | None = None, type: str | None = None
+    at: datetime,
+    span: timedelta,
+    minutes: Iterable[Minute],
+    samples: Iterable[tuple[datetime, Gauges]] = (),
+    *,
+    queue: str | None = None,
+    type: str | None = None,
 ) -> Charts:
-    """Charts of what ended, of all jobs or those of a queue or a type."""
+    """Charts of what ended, of all jobs or those of a queue or a type, and of what stood in queues meanwhile."""
     step = step_of(span)
     steps = steps_of(at, span, step)
     places = {begin: place for place, begin in enumerate(steps)}
@@ -136,7 +125,12 @@ def charts_of(
             place = places.get(begin_of(one.minute, step))
             if place is not None:
                 by_step[place].append(one)
-    nobody = (None,) * len(steps)
+    looks: list[list[Gauges]] = [[] for _ in steps]
+    for when, gauges in samples:
+        place = places.get(begin_of(when, step))
+        if place is not None:
+            looks[place].append(gauges)
+    stood = [sum_of_gauges(some) for some in looks]
     return Charts(
         at=at,
         since=span,
@@ -147,8 +141,12 @@ def charts_of(
         ),
         total=_point(steps[0], total_of([one for some in by_step.values() for one in some]), at - steps[0]),
         heat=_heat([by_step[place] for place in range(len(steps))]),
-        backlog=(),
-        fleet=Fleet(workers=nobody, slots=nobody, used=nobody),
+        backlog=_backlog(stood, queue),
+        fleet=Fleet(
+            workers=tuple(_average(one.workers, one.looks) for one in stood),
+            slots=tuple(_average(one.slots, one.looks) for one in stood),
+            used=tuple(_average(one.used, one.looks) for one in stood),
+        ),
     )
 
 
@@ -186,3 +184,36 @@ def _heat(by_step: Sequence[Sequence[Minute]]) -> tuple[HeatBand, ...]:
         )
         for band in range(min(bands), max(bands) + 1)
     )
+
+
+def _backlog(stood: Sequence[Gauges], queue: str | None) -> tuple[Backlog, ...]:
+    sizes: Counter[str] = Counter()
+    for one in stood:
+        for name, standing in one.queues.items():
+            sizes[name] += standing.size
+    names = [name for name, _ in sizes.most_common() if queue in (None, name)]
+    most = [name for name in names if name != OTHER][:MOST_LINES]
+    told = [_line(stood, name, [name]) for name in most]
+    rest = [name for name in names if name not in most]
+    return tuple([*told, _line(stood, OTHER, rest)] if rest else told)
+
+
+def _line(stood: Sequence[Gauges], queue: str, names: Sequence[str]) -> Backlog:
+    sums: list[tuple[Standing, int]] = []
+    for one in stood:
+        standing = Standing()
+        for name in names:
+            standing = standing.plus(one.queues.get(name, Standing()))
+        sums.append((standing, one.looks))
+    return Backlog(
+        queue=queue,
+        waiting=tuple(_average(standing.waiting, looks) for standing, looks in sums),
+        running=tuple(_average(standing.running, looks) for standing, looks in sums),
+        scheduled=tuple(_average(standing.scheduled, looks) for standing, looks in sums),
+        blocked=tuple(_average(standing.blocked, looks) for standing, looks in sums),
+        oldest_ms=tuple(float(standing.oldest_ms) if looks else None for standing, looks in sums),
+    )
+
+
+def _average(total: int, looks: int) -> float | None:
+    return total / looks if looks else None

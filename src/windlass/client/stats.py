@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from windlass.client.charts import LONGEST, Charts, begin_of, charts_of, step_of, steps_of
+from windlass.client.charts import Charts, charts_of
 from windlass.client.counting import Counts, counted
 from windlass.client.figures import By, Kind, RunFigures, figures_of, kinds_of, total_of
+from windlass.client.rolling import ENDED, LATE, SAMPLED, Rolled
 from windlass.client.sharing import Shared, SharedByQuestion
+from windlass.client.stepping import LONGEST, MINUTE, begin_of, step_of, steps_of
 from windlass.core.errors import SettingsError
 from windlass.core.signals import as_duration
 from windlass.core.status import Status
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
-_LATE = timedelta(minutes=2)
-"""minutes that are older than this are not written to any more"""
 _SPANS = 16
 """how many different spans of time are remembered"""
 
@@ -88,6 +88,8 @@ class StatsRoom:
         self._client = client
         self._shared: dict[timedelta, Shared[Overview]] = {}
         self._recent = Recent()
+        self._rolled = Rolled(ENDED)
+        self._sampled = Rolled(SAMPLED)
         self._own = SharedByQuestion()
         self._drawn = SharedByQuestion()
 
@@ -126,7 +128,10 @@ class StatsRoom:
         seen = await self.read(span, max_age=age)
 
         async def drawn() -> Charts:
-            return charts_of(seen.at, span, seen.minutes, queue=queue, type=type)
+            step = step_of(span)
+            store = await self._client.ready()
+            samples, _ = await self._sampled.read(store, step, begin_of(seen.at - span, step))
+            return charts_of(seen.at, span, seen.minutes, samples, queue=queue, type=type)
 
         return await self._drawn.get((span, queue, type, seen.at), drawn, age or SECOND)
 
@@ -136,7 +141,13 @@ class StatsRoom:
 
     async def _ask(self, span: timedelta, max_age: timedelta) -> Overview:
         store = await self._client.ready()
-        reach = max(span, HOUR)
+        step, reach, until = step_of(span), max(span, HOUR), None
+        rolled: list[Minute] = []
+        if step > MINUTE:
+            now = await store.now()
+            parts, until = await self._rolled.read(store, step, begin_of(now - span, step))
+            rolled = [one for _, some in parts for one in some]
+            reach = max(now - until, HOUR)
         began, asked = time.monotonic(), self._recent.missing(reach)
         figures = await store.views.figures(asked)
         minutes = self._recent.put(figures.minutes, figures.at, asked, reach, began)
@@ -144,7 +155,7 @@ class StatsRoom:
             at=figures.at,
             since=span,
             counts=await counted(store, figures, max_age),
-            minutes=since_of(minutes, figures.at, span),
+            minutes=(*rolled, *(one for one in minutes if one.minute >= (until or begin_of(figures.at - span, step)))),
             lately=since_of(minutes, figures.at, HOUR),
         )
 
@@ -163,7 +174,7 @@ class Recent:
         """How far back to read to know all of the span."""
         if span > self._span:
             return span
-        return min(span, timedelta(seconds=time.monotonic() - self._read_at) + _LATE)
+        return min(span, timedelta(seconds=time.monotonic() - self._read_at) + LATE)
 
     def put(
         self, minutes: Iterable[Minute], at: datetime, asked: timedelta, span: timedelta, began: float

@@ -12,6 +12,7 @@ from windlass.worker.chores.ageing import AgeingChore
 from windlass.worker.chores.promoting import Promoting
 from windlass.worker.chores.pruning import Pruning
 from windlass.worker.chores.rescuing import Rescuing
+from windlass.worker.chores.sampling import Sampling
 from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.claiming import Claiming
 from windlass.worker.deadlines import Deadlines
@@ -122,6 +123,7 @@ class Parts:
         self.scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self.publishing = Publishing(store, hub, client.registry, lambda: self.claiming.types, client.version)
         self.pruning = Pruning(store, hub, config.retention)
+        self.sampling = Sampling(store, hub)
         self.ageing = None if config.ageing is None else AgeingChore(store, hub, config.ageing)
 
     def upkeep(self, stop: Callable[[], None]) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
@@ -134,6 +136,7 @@ class Parts:
             yield "scheduling", self.scheduling.run(on_duty)
             yield "publishing", self.publishing.run()
         yield "pruning", self.pruning.run(on_duty)
+        yield "sampling", self.sampling.run(on_duty)
         if self.ageing is not None:
             yield "ageing", self.ageing.run(on_duty)
         yield "waking", self.waking.run()

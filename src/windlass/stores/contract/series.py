@@ -19,3 +19,7 @@ class Series(Protocol):
     async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
         """What is kept under the name from this instant on, oldest first. Pruned once it is older than minutes are."""
         ...
+
+    async def last(self, name: str) -> datetime | None:
+        """The last instant under which something is kept; None where there is nothing."""
+        ...

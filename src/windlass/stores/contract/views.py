@@ -147,6 +147,10 @@ class Views(Protocol):
         """The minutes that begin at the one instant or later and before the other."""
         ...
 
+    async def first_minute(self) -> datetime | None:
+        """The oldest minute in which something ended; None where nothing has."""
+        ...
+
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """How many jobs of each queue stand in each of these statuses, counted up to `MOST_COUNTED` of each status.
 

@@ -25,3 +25,9 @@ class MongoSeries(Room):
         """From this instant on, oldest first."""
         series = self.link.collection("series").find({"name": name, "at": {"$gte": first}}).sort("at", 1)
         return [(row["at"], row["text"]) for row in await series.to_list()]
+
+    @guarded
+    async def last(self, name: str) -> datetime | None:
+        """The last instant."""
+        row = await self.link.collection("series").find_one({"name": name}, {"at": 1}, sort=[("at", -1)])
+        return row["at"] if row else None

@@ -157,6 +157,12 @@ class MongoViews(Room):
         return await self._ended({"$gte": first, "$lt": until})
 
     @guarded
+    async def first_minute(self) -> datetime | None:
+        """The oldest minute."""
+        row = await self.link.collection("minutes").find_one({}, {"minute": 1}, sort=[("minute", 1)])
+        return row["minute"] if row else None
+
+    @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """By queue and status."""
         return await self._counts(statuses, MOST_COUNTED)

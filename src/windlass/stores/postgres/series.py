@@ -15,6 +15,7 @@ INSERT INTO windlass_series (name, at, text) VALUES ($1::text, $2::timestamptz, 
 ON CONFLICT (name, at) DO UPDATE SET text = excluded.text
 """
 READ = "SELECT at, text FROM windlass_series WHERE name = $1::text AND at >= $2::timestamptz ORDER BY at"
+LAST = "SELECT max(at) FROM windlass_series WHERE name = $1::text"
 
 
 class PostgresSeries(Room):
@@ -29,3 +30,9 @@ class PostgresSeries(Room):
     async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
         """From this instant on, oldest first."""
         return [(at, text) for at, text in await self.link.fetch(READ, name, first)]
+
+    @guarded
+    async def last(self, name: str) -> datetime | None:
+        """The last instant."""
+        [(at,)] = await self.link.fetch(LAST, name)
+        return at  # type: ignore[no-any-return]  # a value of the driver

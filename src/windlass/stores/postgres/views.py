@@ -67,6 +67,7 @@ FROM windlass_minutes
 """
 MINUTES = f"{_MINUTES} WHERE minute >= date_trunc('minute', statement_timestamp() - $1::interval)"
 ENDED = f"{_MINUTES} WHERE minute >= $1::timestamptz AND minute < $2::timestamptz"
+FIRST_MINUTE = "SELECT minute FROM windlass_minutes ORDER BY minute LIMIT 1"
 # One statement: a row for each figure, or one without where nothing ended.
 FIGURES = f"""
 SELECT date_trunc('milliseconds', statement_timestamp()),
@@ -153,6 +154,12 @@ class PostgresViews(Room):
     async def ended(self, first: datetime, until: datetime) -> Sequence[Minute]:
         """The minutes from the one until before the other."""
         return together(map(_minute, await self.link.fetch(ENDED, first, until)))
+
+    @guarded
+    async def first_minute(self) -> datetime | None:
+        """The oldest minute."""
+        rows = await self.link.fetch(FIRST_MINUTE)
+        return rows[0][0] if rows else None
 
     @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:

@@ -26,3 +26,9 @@ class RedisSeries(Room):
         found = await self.link.command("ZRANGEBYSCORE", self.link.key(f"series:{name}"), as_ms(first), "+inf")
         parts = (member.decode().partition(" ") for member in found)
         return [(instant(int(at)), text) for at, _, text in parts]
+
+    @guarded
+    async def last(self, name: str) -> datetime | None:
+        """The last instant."""
+        found = await self.link.command("ZRANGE", self.link.key(f"series:{name}"), -1, -1)
+        return instant(int(found[0].partition(b" ")[0])) if found else None

@@ -182,6 +182,12 @@ class RedisViews(Room):
         return _all_minutes(minutes)
 
     @guarded
+    async def first_minute(self) -> datetime | None:
+        """The oldest minute."""
+        found = await self.link.command("ZRANGE", self.link.key("minutes"), 0, 0)
+        return instant(int(found[0])) if found else None
+
+    @guarded
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """By queue and status: scripts keep count, so that nobody has to."""
         return _by_queue(one for one in await self._counts() if one[0] in statuses)

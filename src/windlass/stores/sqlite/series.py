@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PUT = "INSERT OR REPLACE INTO windlass_series (name, at, text) VALUES (?, ?, ?)"
 READ = "SELECT at, text FROM windlass_series WHERE name = ? AND at >= ? ORDER BY at"
+LAST = "SELECT max(at) FROM windlass_series WHERE name = ?"
 
 
 class SqliteSeries:
@@ -31,3 +32,8 @@ class SqliteSeries:
         """From this instant on, oldest first."""
         rows = await self._engine.read(lambda db, _: db.execute(self._sql(READ), (name, as_ms(first))).fetchall())
         return [(instant(at), text) for at, text in rows]
+
+    async def last(self, name: str) -> datetime | None:
+        """The last instant."""
+        [at] = await self._engine.read(lambda db, _: db.execute(self._sql(LAST), (name,)).fetchone())
+        return None if at is None else instant(at)

@@ -134,6 +134,11 @@ class SqliteViews:
         """The minutes from the one until before the other."""
         return await self._engine.read(lambda db, _: self._ended(db, as_ms(first), as_ms(until)))
 
+    async def first_minute(self) -> datetime | None:
+        """The oldest minute."""
+        [minute] = await self._engine.read(lambda db, _: db.execute(self._sql(FIRST_MINUTE)).fetchone())
+        return None if minute is None else instant(minute)
+
     async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
         """By queue and status."""
         return await self._engine.read(
@@ -191,6 +196,7 @@ SELECT minute, queue, type, status, spreads, bucket, n, duration_ms, wait_ms FRO
 WHERE minute >= ? AND minute < ?
 """
 _EVER = 2**63 - 1
+FIRST_MINUTE = "SELECT min(minute) FROM windlass_minutes"
 BY_QUEUE = """
 SELECT queue, count(*) FROM (SELECT queue FROM windlass_jobs WHERE status = ? AND status <> 'processing' LIMIT ?)
 GROUP BY queue ORDER BY queue

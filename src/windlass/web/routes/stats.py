@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from windlass.client.charts import step_of
 from windlass.client.figures import By, RunFigures, figures_of, total_of
+from windlass.client.stepping import step_of
 from windlass.core.status import Status
 from windlass.web.asking import App, Reader
 from windlass.web.given import Name
