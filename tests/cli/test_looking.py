@@ -110,7 +110,7 @@ def test_the_keys_of_a_job_stay(shop: Shop) -> None:
                 "expires_at",
             ]
         ),
-        *(["user", "entity", "correlation", "tags", "progress", "error"]),
+        *(["user", "entity", "correlation", "trace_id", "tags", "progress", "error"]),
     }
     told = shop.call("job", job_id, "--json").fact
     assert (told["payload"], told["result"], told["status"]) == ({"a": 1}, None, "scheduled")

@@ -22,6 +22,12 @@ def test_a_job_without_a_result_or_metadata_says_so() -> None:
     assert a_job().metadata == {}
 
 
+def test_a_job_names_its_trace_where_its_context_is_one() -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    assert a_job(trace=f"00-{trace}-00f067aa0ba902b7-01 a=1").trace_id == trace
+    assert [a_job(trace=text).trace_id for text in (None, "- a=1", trace, f"00-{trace}", "")] == [None] * 5
+
+
 def test_a_job_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         a_job().status = Status.FAILED  # type: ignore[misc]  # the refusal is tested

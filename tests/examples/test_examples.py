@@ -56,6 +56,16 @@ PRINTS = {
         *["  chapter of ada, about book 7"] * 2,
         *["    page of ada, about book 7"] * 4,
     ],
+    "tracing": [
+        "POST /orders",
+        "  send orders",
+        "    process orders  job.retrying",
+        "      step charge",
+        "    process orders",
+        "      step charge  remembered",
+        "      send mail",
+        "        process mail",
+    ],
     "schedule": [
         "At 02:30 every day, in Europe/Paris:",
         "  2026-03-28 01:30 UTC",

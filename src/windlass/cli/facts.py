@@ -48,6 +48,7 @@ def job_facts(job: Job, *, contents: bool = False) -> dict[str, Any]:
         "user": job.user_id,
         "entity": None if job.entity_name is None else {"name": job.entity_name, "id": job.entity_id},
         "correlation": job.correlation_id,
+        "trace_id": job.trace_id,
         "tags": list(job.tags),
         "progress": None if job.progress is None else progress_facts(job.progress),
         "error": None if job.error is None else {"type": job.error.type, "message": job.error.message},

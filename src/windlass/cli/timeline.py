@@ -111,6 +111,7 @@ def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
         ("replay of", job.replay_of),
         ("origin", None if job.origin == job.replay_of else job.origin),
         ("belongs to", job.correlation_id),
+        ("trace", job.trace_id),
         ("tags", ", ".join(job.tags) or None),
         ("metadata", job.metadata_json),
         ("runs at", clock(job.run_at) if job.status in (Status.SCHEDULED, Status.RETRYING) else None),

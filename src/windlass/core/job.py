@@ -19,6 +19,7 @@ PRIORITIES = {"critical": 10, "high": 50, "normal": 100, "low": 200}
 
 LONGEST_NOTE = 500
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_TRACE_ID = re.compile("[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-")
 
 
 def storable(text: str, longest: int = LONGEST_NOTE, *, tail: bool = False) -> str:
@@ -152,3 +153,9 @@ class Job(NamedTuple):
         """What the caller attached for its own use."""
         found: dict[str, Any] = {} if self.metadata_json is None else json.loads(self.metadata_json)
         return found
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that it was sent in, as tracing tools look it up; None where that was not traced."""
+        found = None if self.trace is None else _TRACE_ID.match(self.trace)
+        return None if found is None else found[1]

@@ -22,6 +22,7 @@ ATTRIBUTES = {
     "worker": "job_worker",
     "correlation": "job_correlation",
     "user": "job_user",
+    "trace_id": "job_trace_id",
 }
 """facts of a job, and what a record's attributes of them are called"""
 
@@ -35,6 +36,9 @@ def about(job: Job) -> dict[str, Any]:
         facts["correlation"] = job.correlation_id
     if job.user_id is not None:
         facts["user"] = job.user_id
+    trace_id = job.trace_id
+    if trace_id is not None:
+        facts["trace_id"] = trace_id
     return facts
 
 
