@@ -121,6 +121,7 @@ FAIL_ON_PURPOSE = {
     "process_job": {"failed"},
     "retries": {"failed", "retrying"},
     "sentry": {"failed"},
+    "tracing": {"retrying"},
 }
 """which examples have jobs that fail, and by what their lines on standard error begin"""
 

@@ -30,6 +30,7 @@ JOB = Job(
     correlation_id="c1",
     worker_id="w1",
     user_id="ann",
+    trace=f"00-{'4b' * 16}-{'0f' * 8}-01",
 )
 
 ERROR = Error(type="ValueError", message="no good", traceback="Traceback: …")

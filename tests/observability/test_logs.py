@@ -62,7 +62,7 @@ def test_each_event_is_one_line_in_either_form(event: events.Event) -> None:
 def test_each_line_of_an_attempt_has_all_of_its_job(event: events.Event) -> None:
     [told] = map(json.loads, written("json", event))
     expected = {"job": "j1", "type": "send", "queue": "mail", "attempt": 1}
-    expected |= {"worker": "w1", "correlation": "c1", "user": "ann"}
+    expected |= {"worker": "w1", "correlation": "c1", "user": "ann", "trace_id": "4b" * 16}
     assert expected.items() <= told.items()
     assert "queue=mail attempt=1 worker=w1 correlation=c1 user=ann" in written("text", event)[0]
 

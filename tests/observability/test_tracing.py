@@ -23,7 +23,8 @@ from tests.observability.spans import Traces, happened, is_child, linked, number
 from tests.support.apps import app_at, until_status, working
 from tests.support.until import until
 from windlass import Batched, Cancel, Ctx, DuplicateJob, Retry, Snooze, Status, Windlass, every
-from windlass.observability.tracing import instrument
+from windlass.core.draft import Draft, Options
+from windlass.observability.tracing import Tracing, instrument
 
 QUICK = Retry(3, base=0.001)
 
@@ -143,6 +144,18 @@ async def test_every_way_to_send_is_one_span_of_all_that_it_sends(
     roots = Counter(job.trace for job in jobs)
     assert sorted(roots.values()) == [1, 1, 1, 1, 3, 3]
     assert None not in roots
+
+
+def test_what_is_sent_alike_shares_its_options_and_errors_are_told_without_secrets(traces: Traces) -> None:
+    options = Options()
+    drafts = [Draft(id_, "work", "{}", options) for id_ in "ab"]
+    with pytest.raises(OSError), Tracing(traces.provider).sending(drafts) as sent:
+        assert sent[0].options is sent[1].options
+        assert sent[0].options.trace is not None
+        raise OSError("cannot reach postgres://ada:hunter2@db")
+    [span] = traces.spans
+    assert span.status.description == "cannot reach postgres://***@db"
+    assert (span.attributes or {})["error.type"] == "OSError"
 
 
 async def test_a_tick_of_a_schedule_begins_a_trace_of_its_own(app: Windlass, traces: Traces) -> None:

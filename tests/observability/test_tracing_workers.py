@@ -25,12 +25,12 @@ QUICK = ("--lease", "900ms", "--heartbeat", "200ms", "--poll", "100ms")
 
 
 @contextmanager
-def worker(folder: Path, receiver: Receiver) -> Generator[subprocess.Popen[bytes], None, None]:
+def worker(folder: Path, receiver: Receiver, delay: int = 100) -> Generator[subprocess.Popen[bytes], None, None]:
     environment = {
         **os.environ,
         "SHOP_URL": f"sqlite:///{folder / 'jobs.db'}",
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
+        "OTEL_BSP_SCHEDULE_DELAY": str(delay),
         "WINDLASS_RESCUE_MS": "200",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
@@ -97,7 +97,7 @@ async def test_what_workers_send_is_one_trace_through_processes_retries_and_a_ki
 @pytest.mark.timeout(60)
 async def test_spans_of_a_handlers_own_process_are_sent_before_it_ends(tmp_path: Path) -> None:
     with receiving() as receiver:
-        with worker(tmp_path, receiver):
+        with worker(tmp_path, receiver, delay=60_000):
             app = app_at(tmp_path / "jobs.db")
             async with app:
                 apart = await app.enqueue("apart", queue="apart")

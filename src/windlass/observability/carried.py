@@ -71,18 +71,14 @@ def read(text: str | None) -> Context:
 
 
 def received(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
-    """The context that headers of a request tell of; None where they tell of none, or tell it twice."""
+    """The context that headers of a request tell of; None where they tell of none. What is told twice is one list."""
     found: dict[str, str] = {}
     for name, value in headers:
         key = name.decode("latin-1").lower()
         if key in _ORDER:
-            if key in found and key == _PARENT:
-                return None
             text = value.decode("latin-1")
             found[key] = f"{found[key]},{text}" if key in found else text
     kept = {key: text for key, text in found.items() if len(text) <= LONGEST_TRACE and _is_plain(text)}
-    if len(kept.get(_STATE, "")) > _LONGEST_STATE:
-        del kept[_STATE]
     context = _extracted(kept)
     return context if len(context) > 0 else None
 
