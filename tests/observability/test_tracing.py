@@ -77,7 +77,9 @@ async def test_an_enqueue_and_its_runs_are_one_trace_that_children_go_on_with(
         token = context.attach(baggage.set_baggage("tenant", "acme & sons"))
         handle = await send.enqueue("ada")
         context.detach(token)
-    await drain(app)
+    async with working(app):
+        await traces.one("process default")
+        await traces.some("process post", 2)
 
     sent, kept = await traces.one("send post"), await traces.one("process default")
     failed, again = await traces.some("process post", 2)
