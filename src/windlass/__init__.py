@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from windlass.client.workers import Presence, WorkerState
     from windlass.observability.errors import Failure
     from windlass.observability.forms import JsonFormatter, TextFormatter
+    from windlass.observability.reporting import MetricsReporter
+    from windlass.observability.statsd import StatsD
 else:
     # What windows and tools ask for is loaded when they do: an application that enqueues and works starts the sooner.
     _LATER = {
@@ -89,10 +91,12 @@ else:
         "Holder": "client.explaining",
         "JsonFormatter": "observability.forms",
         "Level": "client.checking",
+        "MetricsReporter": "observability.reporting",
         "Overview": "client.stats",
         "Presence": "client.workers",
         "Readiness": "client.health",
         "RunFigures": "client.figures",
+        "StatsD": "observability.statsd",
         "TextFormatter": "observability.forms",
         "TypeState": "client.types",
         "Why": "client.explaining",
@@ -161,6 +165,7 @@ __all__ = [
     "LockHeld",
     "LockLost",
     "Logs",
+    "MetricsReporter",
     "MoveRefused",
     "Outgoing",
     "Overview",
@@ -185,6 +190,7 @@ __all__ = [
     "SignalExists",
     "SignalTooMuch",
     "Snooze",
+    "StatsD",
     "Status",
     "StepInvalid",
     "StoreError",

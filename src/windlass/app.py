@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from windlass.core.unique import Unique
     from windlass.observability.errors import Failure
     from windlass.observability.prometheus import Prometheus
+    from windlass.observability.reporting import MetricsReporter
     from windlass.stores.contract import Capabilities, Store
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
@@ -159,6 +160,10 @@ class Windlass:
         self.schedules = SchedulesRoom(self.client)
         self._door: Door | None = None
         self._opening = threading.Lock()
+        if self.settings.statsd is not None:
+            from windlass.observability.statsd import StatsD  # the same
+
+            self.report_metrics(StatsD.of(self.settings.statsd))
         if self.settings.tracing:
             from windlass.observability.tracing import instrument  # only who asks for it needs OpenTelemetry
 
@@ -361,6 +366,23 @@ class Windlass:
             return hook
 
         return decorate if hook is None else decorate(hook)
+
+    def report_metrics(self, reporter: MetricsReporter) -> Callable[[], None]:
+        """Have a reporter called for whatever is counted or timed here; call the result to stop.
+
+        Of this application's workers, the one on duty reports how the store stands, too, every five seconds.
+        """
+        from windlass.observability.reporting import Reporting  # only who asks for it loads it
+
+        reporting = Reporting(reporter, self.registry)
+        remove = self.hub.listen(reporting)
+        self.client.beside[reporting] = lambda on_duty: reporting.stand(self.queues, self.stats, on_duty)
+
+        def stop() -> None:
+            remove()
+            self.client.beside.pop(reporting, None)
+
+        return stop
 
     # Defining.
 

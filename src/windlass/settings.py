@@ -40,6 +40,7 @@ class Settings:
     synchronous: str = "FULL"
     log_format: str = "auto"
     log_level: str = "info"
+    statsd: str | None = None
     http_dashboard: bool = True
     http_hosts: tuple[str, ...] | None = None
     http_origins: tuple[str, ...] = ()
@@ -248,6 +249,7 @@ _SOURCES = (
     ),
     _Source("log_format", ("WINDLASS_LOG_FORMAT",), _one_of(*LOG_FORMATS), "auto, text or json"),
     _Source("log_level", ("WINDLASS_LOG_LEVEL",), _one_of(*LOG_LEVELS), f"one of {', '.join(LOG_LEVELS)}"),
+    _Source("statsd", ("WINDLASS_STATSD",), _text, "udp://host:port?prefix=…&tags=dogstatsd"),
     _Source("synchronous", ("WINDLASS_SYNCHRONOUS",), _synchronous, "FULL or NORMAL"),
     _Source("metrics_token", ("WINDLASS_METRICS_TOKEN",), _secret, f"{SHORTEST_SECRET} bytes or more", secret=True),
     _KEYS_GIVEN,

@@ -19,13 +19,13 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = set(
     """
 Ageing AuditEntry AuditPage Band Batched Bound Bulk Cancel Charts Check ChildFailed Comparison Counts CreatedKey Cron
-Ctx Declared DuplicateJob Entry Error Event Every Explanation Failure Flow FlowHandle Group Handle Handler HandlerError
-HandlerExists HandlerNotFound Happened Holder Job JobContext JobError JobFailed JobFunction JobNotFound JobTimeout
-JsonFormatter Key KeyKind LeaseLost Level Limit Lock LockHeld LockLost Logs MoveRefused Outgoing Overview
-PayloadInvalid PayloadUnfit Presence Progress QueueFull Rate Readiness Reject Retention Retry RunFigures
-ScheduleNotFound SchemaMismatch Scope Secret SecretUnreadable SettingsError Signal SignalExists SignalTooMuch Snooze
-Status StepInvalid StoreError StoreUnavailable Suspend TextFormatter TransactionRefused TypeInfo TypeState Unique
-ValueRefused Why Windlass WindlassError WorkerState cron events every
+Ctx Declared DuplicateJob Entry Error Event Every Explanation Failure Flow FlowHandle Group Handle Handler
+HandlerError HandlerExists HandlerNotFound Happened Holder Job JobContext JobError JobFailed JobFunction JobNotFound
+JobTimeout JsonFormatter Key KeyKind LeaseLost Level Limit Lock LockHeld LockLost Logs MetricsReporter MoveRefused
+Outgoing Overview PayloadInvalid PayloadUnfit Presence Progress QueueFull Rate Readiness Reject Retention Retry
+RunFigures ScheduleNotFound SchemaMismatch Scope Secret SecretUnreadable SettingsError Signal SignalExists
+SignalTooMuch Snooze StatsD Status StepInvalid StoreError StoreUnavailable Suspend TextFormatter TransactionRefused
+TypeInfo TypeState Unique ValueRefused Why Windlass WindlassError WorkerState cron events every
 """.split()  # noqa: SIM905  # forty names in a list would be forty lines
 )
 IMPURE = {

@@ -59,6 +59,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "WINDLASS_TRACING": ("tracing", "ON", True),
     "WINDLASS_SYNCHRONOUS": ("synchronous", "normal", "NORMAL"),
     "WINDLASS_LOG_FORMAT": ("log_format", "JSON", "json"),
+    "WINDLASS_STATSD": ("statsd", "udp://localhost", "udp://localhost"),
     "WINDLASS_LOG_LEVEL": ("log_level", "debug", "debug"),
 }
 

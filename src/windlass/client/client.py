@@ -104,6 +104,8 @@ class Client:
         self.defaults = defaults
         self.version: str | None = None
         """of the application, where it gives one"""
+        self.beside: dict[object, Callable[[Callable[[], Awaitable[None]]], Coroutine[None, None, None]]] = {}
+        """what workers do beside their work, told how to wait until it is their duty"""
         self.ids = Ids()
         self._inheritance = Inheritance()
         self._ambient: ContextVar[object | None] = ContextVar("windlass_tx", default=None)

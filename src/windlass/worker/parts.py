@@ -139,6 +139,8 @@ class Parts:
         yield "sampling", self.sampling.run(on_duty)
         if self.ageing is not None:
             yield "ageing", self.ageing.run(on_duty)
+        for n, beside in enumerate(self._client.beside.values()):
+            yield f"beside-{n}", beside(on_duty)
         yield "waking", self.waking.run()
         yield "proving", self.proving.run()
         yield "deadlines", self.deadlines.run()
