@@ -115,7 +115,7 @@ GIVEN = ("given", "globals_of(ctx)")
 """the options of a call, whose `store` is a URL"""
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=name)
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").rglob("*.py")), ids=name)
 def test_the_command_line_asks_the_client_and_not_the_store(path: Path) -> None:
     nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)]
     used = [node for node in nodes if node.attr == "store" and ast.unparse(node.value) not in GIVEN]

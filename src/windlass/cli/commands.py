@@ -29,6 +29,7 @@ COMMANDS = {
     "queues": "queues",
     "schedules": "schedules",
     "workers": "looking",
+    "top": "top.command",
     "types": "catalogue",
     "keys": "keys",
     "audit": "auditing",

@@ -155,11 +155,12 @@ def _row(one: Job) -> tuple[object, ...]:
         f"{one.attempts}/{one.max_attempts}",
         clock(one.created_at),
         milliseconds(one.duration_ms),
-        short(_about(one), 60),
+        short(about(one), 60),
     )
 
 
-def _about(one: Job) -> str:
+def about(one: Job) -> str:
+    """What there is to say of a job on its line: what went wrong, how far it is, or what it is about."""
     if one.error is not None and one.status not in (Status.SUCCEEDED, Status.CANCELLED):
         return f"{one.error.type}: {one.error.message}"
     if one.progress is not None and one.status is Status.PROCESSING:

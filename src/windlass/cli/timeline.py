@@ -46,23 +46,29 @@ _LONGEST = 300
 
 def show_job(screen: Screen, job: Job, history: Sequence[Entry], *, traceback: bool, payload: bool) -> None:
     """The whole job: head, contents, the strip of waits and runs, the timeline, and what to do next."""
-    screen.line(_head(job), STYLES.get(job.status.value, "bold"))
-    for name, text in _contents(job, whole=payload):
+    screen.line(head(job), STYLES.get(job.status.value, "bold"))
+    for name, text in contents(job, whole=payload):
         screen.line(f"{name:<9} {text}")
-    strip = " | ".join(_strip(history))
+    strip = " | ".join(waits_and_runs(history))
     if strip:
         screen.line(strip)
     screen.line("TIMELINE (store clock, UTC)", "bold")
-    before: Entry | None = None
-    if history and history[0].number > 1:
-        screen.line(f"… {history[0].number - 1} earlier entries were dropped")
-    for entry in history:
-        passed = "" if before is None else f"+{span(entry.at - before.at)}"
-        screen.line(f"{_stamp(entry, before)}  {passed:<9} {describe_entry(entry)}")
-        before = entry
+    for line in moves(history):
+        screen.line(line)
     if traceback and job.error is not None and job.error.traceback:
         screen.block(job.error.traceback.rstrip())
     screen.say(_next(job, traceback=traceback))
+
+
+def moves(history: Sequence[Entry]) -> Iterator[str]:
+    """The timeline, a line for each move, oldest first."""
+    before: Entry | None = None
+    if history and history[0].number > 1:
+        yield f"… {history[0].number - 1} earlier entries were dropped"
+    for entry in history:
+        passed = "" if before is None else f"+{span(entry.at - before.at)}"
+        yield f"{_stamp(entry, before)}  {passed:<9} {describe_entry(entry)}"
+        before = entry
 
 
 def describe_entry(entry: Entry) -> str:
@@ -80,7 +86,8 @@ def describe_entry(entry: Entry) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _head(job: Job) -> str:
+def head(job: Job) -> str:
+    """The job in one line."""
     parts = [f"{job.type}  {job.status.value.upper()}", f"queue={job.queue}", f"priority={job.priority}"]
     if job.user_id is not None:
         parts.append(f"user={job.user_id}")
@@ -92,7 +99,8 @@ def _head(job: Job) -> str:
     return "  ".join(parts)
 
 
-def _contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
+def contents(job: Job, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """What it holds and stands under, each by a name; values in full where `whole`."""
     yield "id", job.id
     yield "payload", _value(job.payload_json, whole=whole)
     if job.result_json is not None:
@@ -142,7 +150,8 @@ def _expires(job: Job) -> str | None:
     return f"{clock(job.expires_at)} if no worker has taken it by then"
 
 
-def _strip(history: Sequence[Entry]) -> Iterator[str]:
+def waits_and_runs(history: Sequence[Entry]) -> Iterator[str]:
+    """How long it waited and ran by turns, and how each run ended."""
     since: Entry | None = None
     running = False
     for entry in history:
