@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 
 from windlass import Ctx, Reject, Windlass
+from windlass.cli.desk import Desk
+from windlass.cli.output import Screen
 from windlass.cli.top.live import Live
 
 HERE = Path(__file__).parent
@@ -47,7 +49,7 @@ async def main() -> None:
             await app.enqueue_many([("resize_photo", {"photo": n}) for n in range(5)])
             await app.enqueue_many([("import_customers", {"rows": rows}) for rows in (1200, 4000)])
             await app.enqueue_many([("send_receipt", {"order": n}) for n in range(1, 900)])
-            view = Live(app, "postgresql://db.shop/jobs", 1.0)
+            view = Live(Desk(Screen(), app), 1.0, "postgresql://db.shop/jobs")
             async with view.run_test(size=SIZE) as pilot:
                 await asyncio.sleep(12)  # until there is something to see
                 await pilot.pause()

@@ -20,6 +20,8 @@ from tests.support.counting import Calls
 from tests.support.until import until
 from windlass import Ctx, JobNotFound, Reject, Status, Windlass
 from windlass.chaos.proxy import Proxy
+from windlass.cli.desk import Desk
+from windlass.cli.output import Screen as Output
 from windlass.cli.top.live import Live
 from windlass.cli.top.reading import Reader, View, Wanted
 from windlass.stores.addresses import store_at
@@ -83,7 +85,7 @@ class Screen:
 
 @asynccontextmanager
 async def looking(app: Windlass, size: tuple[int, int] = SMALL, every: float = 0.2) -> AsyncGenerator[Screen]:
-    view = Live(app, "sqlite:///here.db", every)
+    view = Live(Desk(Output(), app, actor="ada"), every, "sqlite:///here.db")
     async with view.run_test(size=size) as pilot:
         screen = Screen(view, pilot, app)
         await screen.shows("ok/s", "QUEUE")
@@ -174,7 +176,7 @@ async def test_jobs_are_filtered_deleted_and_what_is_refused_is_told(app: Windla
         await screen.press("C")
         await screen.shows("it cannot be moved to cancelled")
         await screen.press("slash", *"colour:red", "enter")
-        await screen.shows("is no filter")
+        await screen.shows("colour")
         await screen.press("escape", "s")
         await screen.shows("RAN ▾")
 
@@ -196,6 +198,8 @@ async def test_a_kind_of_failure_is_replayed_after_its_count_was_shown(app: Wind
         await screen.shows("0 jobs replayed; 3 skipped")
         await screen.press("enter")
         await screen.shows("fingerprint:", "5 Jobs 3")
+    trail = [(one.actor, one.action) for one in (await app.audit.list()).entries]
+    assert trail == [("ada", "bulk.replay.ended")] * 2
 
 
 async def test_what_jobs_bring_along_is_neither_markup_nor_control(app: Windlass) -> None:
@@ -317,4 +321,4 @@ async def test_the_chosen_row_stays_chosen_while_others_come_and_go(app: Windlas
         await screen.press("down")
         assert screen.view.panel(View.QUEUES).key == "zz"
         await screen.press("tab", "tab", "shift+tab", "shift+tab", "up", "enter")
-        await screen.shows("/ queue:mm", "5 Jobs 1")
+        await screen.shows('/ queue:"mm"', "5 Jobs 1")

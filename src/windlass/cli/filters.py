@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
-import shlex
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -91,50 +89,6 @@ def search(given: Mapping[str, Any]) -> Search:
     # The words are those of the table, which a checker cannot follow into the dictionary.
     words.update(found)  # type: ignore[typeddict-item]  # by name
     return words
-
-
-_TEXT = re.compile(r"(?:--)?([a-z][a-z_-]*)[:=](.+)", re.DOTALL)
-_SHORT = {"tag": "tags"}
-_SEVERAL = frozenset({"status", "tags"})
-_NUMBERS = frozenset({"attempts_at_least", "attempts_at_most"})
-
-
-def search_in(text: str) -> Search:
-    """The same as one line: `status:failed queue:mail type:import.*`, a status also by itself; quotes hold spaces."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise SettingsError(f"the filter {text!r} has a quote that does not end") from None
-    given: dict[str, Any] = {}
-    for word in words:
-        name, value = _named(word)
-        if name in _SEVERAL:
-            given[name] = [*given.get(name, ()), *value.split(",")]
-        elif name in given:
-            raise SettingsError(f"{name} is given twice: once is enough")
-        else:
-            given[name] = _whole(value, name) if name in _NUMBERS else value
-    return search(given)
-
-
-def _named(word: str) -> tuple[str, str]:
-    """What one word of the line asks for: of which option, and which value."""
-    if word in Status.__members__.values():
-        return "status", word
-    found = _TEXT.fullmatch(word)
-    name = "" if found is None else found[1].replace("-", "_")
-    name = _SHORT.get(name, name)
-    if found is None or name not in OPTIONS:
-        raise SettingsError(
-            f"{word[:40]!r} is no filter: expected a status or name:value, with one of {', '.join(OPTIONS)}"
-        )
-    return name, found[2]
-
-
-def _whole(text: str, of: str) -> int:
-    if not text.isdecimal():
-        raise SettingsError(f"{of} is {text[:40]!r}: expected a whole number from 0")
-    return int(text)
 
 
 def _parameters(command: Callable[..., None], hints: Mapping[str, Any], words: list[str]) -> list[inspect.Parameter]:

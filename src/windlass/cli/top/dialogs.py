@@ -24,7 +24,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "choose a row"),
     ("Enter", "open the job; the jobs of a queue, worker or failure"),
     ("Esc", "back; away with the filter"),
-    ("/", "filter: status:failed queue:mail type:import.*"),
+    ("/", "filter: status:failed queue:mail ran>5s"),
     ("s", "sort by the next column"),
     (".", "hold the screen, and let it go on"),
     ("p", "pause or resume the queue (asks)"),

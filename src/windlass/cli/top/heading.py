@@ -45,7 +45,7 @@ def tiles(shown: Picture, width: int) -> tuple[list[Cell], list[Cell]]:
         ("failed/s", per_second(shown.rates.bad), Tone.BAD if shown.rates.bad else Tone.PLAIN),
         ("backlog", f"{shown.counts[Status.QUEUED]:,}{plus}", Tone.STRONG),
         ("oldest", span(shown.oldest), Tone.STRONG),
-        ("avg wait", span(shown.wait), Tone.STRONG),
+        ("p95 wait", span(shown.wait), Tone.STRONG),
         ("p95 run", span(shown.run), Tone.STRONG),
         ("running", f"{shown.counts[Status.PROCESSING]:,}/{shown.slots:,}", Tone.STRONG if shown.slots else Tone.WARN),
         ("failed", f"{shown.counts[Status.FAILED]:,}{plus}", Tone.STRONG),

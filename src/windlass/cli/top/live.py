@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
+import os
 import signal
 import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import App
@@ -17,14 +17,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import Input, OptionList, Static
 
-from windlass.cli import filters
 from windlass.cli.output import FAILURE, INTERRUPTED, OK
 from windlass.cli.top import orders
 from windlass.cli.top.columns import Cell, Tone
 from windlass.cli.top.dialogs import Asking, Keys
 from windlass.cli.top.heading import sparks, tabs, tiles, title
 from windlass.cli.top.one_job import JobScreen
-from windlass.cli.top.reading import Reader, View, Wanted
+from windlass.cli.top.reading import Reader, View, Wanted, dead
 from windlass.cli.top.rows import Panel, content
 from windlass.cli.top.style import CSS
 from windlass.cli.top.tables import ORDERS, table
@@ -38,11 +37,10 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from windlass.app import Windlass
     from windlass.cli.desk import Desk
     from windlass.cli.top.orders import Order
     from windlass.cli.top.picture import Picture
-    from windlass.client.searching import DeadSearch, Search
+    from windlass.client.searching import Search
     from windlass.core.job import Job
 
 WIDE = 160
@@ -62,7 +60,9 @@ LIVE = (View.QUEUES, View.WORKERS, View.RUNNING)
 
 async def watch(desk: Desk, every: float) -> int:
     """Show the live view until somebody leaves it; the exit code."""
-    view = Live(desk.app, desk.place, every, color=desk.screen.color)
+    if not desk.screen.color:
+        os.environ["NO_COLOR"] = "1"  # which is how textual is told of --no-color
+    view = Live(desk, every)
     loop = asyncio.get_running_loop()
     leave: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: OK, signal.SIGHUP: OK}
     for number, code in leave.items():
@@ -106,10 +106,10 @@ class Live(App[int]):
         Binding("R", "replay", "replay"),
     ]
 
-    def __init__(self, app: Windlass, place: str, every: float, *, color: bool = True) -> None:
+    def __init__(self, desk: Desk, every: float, place: str | None = None) -> None:
         super().__init__()
-        self.windlass, self._place, self._every, self._color = app, place, every, color
-        self._reader = Reader(app)
+        self._desk, self._every, self._place = desk, every, place or desk.place
+        self._reader = Reader(desk.app)
         self.wanted = Wanted()
         self.shown: Picture | None = None
         self.trouble: str | None = None
@@ -127,7 +127,7 @@ class Live(App[int]):
         self._lines = {name: Static("", id=name, markup=False) for name in LINES}
         self._panels = {view: Panel(view.name.lower()) for view in View}
         self._body, self._upper = Vertical(id="body"), Container(id="upper")
-        self._asked = Input(id="filter", placeholder="status:failed queue:mail type:import.*", compact=True)
+        self._asked = Input(id="filter", placeholder="status:failed queue:mail ran>5s", compact=True)
 
     def compose(self) -> ComposeResult:
         """The heading, the lists, the keys."""
@@ -174,7 +174,7 @@ class Live(App[int]):
         screen, wanted = self.screen, self.wanted
         try:
             if isinstance(screen, JobScreen):
-                await screen.look(self.windlass, self._now())
+                await screen.look(self._desk.app, self._now())
             else:
                 seen = await self._reader.look(wanted)
                 if wanted == self.wanted:
@@ -331,7 +331,7 @@ class Live(App[int]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Filter by what was written; a mistake is told, and can be mended."""
         try:
-            search = filters.search_in(event.value)
+            search = searched(event.value)
             filter_of(search)
         except WindlassError as error:
             self._tell(str(error), Tone.BAD)
@@ -381,15 +381,15 @@ class Live(App[int]):
                 _ = self.push_screen(JobScreen(key), lambda _: self.wake())
                 self.wake()
             case View.QUEUES:
-                self._open(f"queue:{shlex.quote(key)}")
+                self._open(f"queue:{_quoted(key)}")
             case View.WORKERS:
-                self._open(f"worker:{shlex.quote(key)}")
+                self._open(f"worker:{_quoted(key)}")
             case View.FAILURES:
                 self._open(f"fingerprint:{key}")
 
     def _open(self, text: str) -> None:
         self.wanted = Wanted(View.JOBS)
-        self._narrow(text, filters.search_in(text))
+        self._narrow(text, searched(text))
 
     # Orders.
 
@@ -399,7 +399,7 @@ class Live(App[int]):
         queues = () if self.shown is None else self.shown.queues
         for one in queues:
             if self.wanted.view is View.QUEUES and one.info.name == name:
-                self._ask(orders.pausing(self.windlass, one))
+                self._ask(orders.pausing(self._desk, one))
                 return
         self._tell("p pauses a queue: choose one with 1", Tone.MUTED)
 
@@ -410,7 +410,7 @@ class Live(App[int]):
             return
         job = self._job()
         if job is not None:
-            self._carry_out(lambda: orders.retry(self.windlass, job.id))
+            self._carry_out(lambda: orders.retry(self._desk, job))
 
     def action_cancel(self) -> None:
         """Cancel the chosen job."""
@@ -428,11 +428,9 @@ class Live(App[int]):
         if group is None:
             self._tell("R replays a kind of failure: choose one with 4", Tone.MUTED)
             return
-        words = {word: value for word, value in (self._search or {}).items() if word != "status"}
 
         async def prepare() -> str:
-            # Without the status, the words of a search are those of dead letters.
-            self._ask(await orders.replaying(self.windlass, group, cast("DeadSearch", words)))
+            self._ask(await orders.replaying(self._desk, group, dead(self._search)))
             return ""
 
         self._carry_out(prepare)
@@ -453,12 +451,12 @@ class Live(App[int]):
             self._tell("no job is chosen: 3 and 5 list some", Tone.MUTED)
         return found
 
-    def _ask_of_job(self, order: Callable[[Windlass, Job], Order]) -> None:
+    def _ask_of_job(self, order: Callable[[Desk, Job], Order]) -> None:
         job = self._job()
         if job is None:
             return
         try:
-            self._ask(order(self.windlass, job))
+            self._ask(order(self._desk, job))
         except WindlassError as error:
             self._tell(str(error), Tone.BAD)
 
@@ -478,6 +476,16 @@ class Live(App[int]):
             self._tell(told)
             self._reader.forget()
             self.wake()
+
+
+def searched(text: str) -> Search:
+    """The search that a line means; none where nothing was written."""
+    return {"where": text.strip()} if text.strip() else {}
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def hints(view: View, width: int) -> list[Cell]:

@@ -57,7 +57,7 @@ def _facts(shown: Picture) -> dict[str, Any]:
         "counts": {status.value: shown.counts[status] for status in Status},
         "exact": shown.exact,
         "oldest_ms": ms(shown.oldest),
-        "wait_avg_ms": ms(shown.wait),
+        "wait_p95_ms": ms(shown.wait),
         "run_p95_ms": ms(shown.run),
         "queues": [_queue(one) for one in shown.queues],
         "workers": [worker_facts(one) for one in shown.workers],
@@ -70,6 +70,7 @@ def _queue(one: QueueSeen) -> dict[str, Any]:
         **queue_facts(one.info),
         "slots": one.slots,
         "per_second": round(one.rates.all, 3),
+        "wait_p95_ms": ms(one.wait),
         "run_p95_ms": ms(one.run),
         "drain_ms": ms(one.drain),
     }

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from windlass.cli.top.pace import Rates, throughput
-from windlass.client.stats import By, RunFigures
+from windlass.client.figures import By
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ class QueueSeen:
     slots: int
     """of the workers that take from it"""
     rates: Rates
+    wait: timedelta | None
     run: timedelta | None
-    """how long 95 of 100 runs took at most, lately"""
+    """how long 95 of 100 jobs waited, and ran, at most, lately"""
 
     @property
     def drain(self) -> timedelta | None:
@@ -109,13 +110,14 @@ def picture(
         counts=counts,
         exact=all(one.count.exact for one in seen.counts.by),
         oldest=max((one.oldest for one in queues if one.oldest is not None), default=None),
-        wait=_together(runs).average_wait,
-        run=_together(runs).percentile(_SHARE),
+        wait=lately.total().wait_percentile(_SHARE),
+        run=lately.total().percentile(_SHARE),
         queues=[
             QueueSeen(
                 info=one,
                 slots=_slots(workers, one.name),
                 rates=rates.get(one.name, Rates()),
+                wait=runs[one.name].wait_percentile(_SHARE) if one.name in runs else None,
                 run=runs[one.name].percentile(_SHARE) if one.name in runs else None,
             )
             for one in queues
@@ -127,16 +129,6 @@ def picture(
 
 def _slots(workers: Sequence[WorkerState], queue: str) -> int:
     return sum(one.slots for one in workers if one.alive and not one.stopping and queue in (one.queues or (queue,)))
-
-
-def _together(figures: Mapping[str, RunFigures]) -> RunFigures:
-    whole = RunFigures()
-    for one in figures.values():
-        whole.ended.update(one.ended)
-        whole.buckets.update(one.buckets)
-        whole.wait_ms += one.wait_ms
-        whole.duration_ms += one.duration_ms
-    return whole
 
 
 def coming_along(job: Job, now: datetime) -> RunningSeen:

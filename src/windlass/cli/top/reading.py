@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from windlass.cli.top.pace import Pace
 from windlass.cli.top.picture import Picture, picture
@@ -32,6 +32,11 @@ class View(IntEnum):
     RUNNING = 3
     FAILURES = 4
     JOBS = 5
+
+
+def dead(search: Search | None) -> DeadSearch:
+    """The same search among failed jobs alone: a line may say so itself."""
+    return {"where": search["where"]} if search and "where" in search else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,7 @@ class Reader:
         began = time.monotonic()
         if self._failures is not None and self._failures[0] == search and began < self._failures_due:
             return self._failures[1]
-        words = {word: value for word, value in (search or {}).items() if word != "status"}
-        # Without the status, the words of a search are those of dead letters.
-        found = await self._app.dead_letters.groups(most=MOST_FAILURES, **cast("DeadSearch", words))
+        found = await self._app.dead_letters.groups(most=MOST_FAILURES, **dead(search))
         ended = time.monotonic()
         self._failures, self._failures_due = (search, found), ended + max(1.0, _SHARE * (ended - began))
         return found

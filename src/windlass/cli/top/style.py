@@ -13,7 +13,7 @@ Screen.-wide #upper { layout: horizontal; }
 .panel { height: auto; margin-top: 1; width: 1fr; }
 Screen.-wide #workers { margin-left: 3; }
 Screen.-low #tabs, Screen.-low .panel { margin-top: 0; }
-.head { height: 1; text-style: underline; }
+.head { height: 1; }
 OptionList, OptionList:focus {
     height: 1fr; border: none; padding: 0; background: ansi_default; background-tint: ansi_default 0%;
     scrollbar-size-vertical: 1;
