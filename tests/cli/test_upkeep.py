@@ -53,10 +53,23 @@ def test_stats_count_and_measure(shop: Shop) -> None:
     shop.process("worker", "shop:app", "--drain")
     said = shop.ok("stats", "--since", "1h")
     assert "hello" in said
+    assert "1 runs" not in said
+    assert "errors 0.0%  failed 0, 0 in the last hour" in said
+    assert said.splitlines()[-2].split()[:2] == ["type", "waited"]
     told = shop.call("stats", "--by", "queue", "--json").fact
-    assert set(told) == {"at", "counted_at", "finished_counted_at", "since_ms", "by", "counts", "figures"}
+    assert {"at", "counted_at", "finished_counted_at", "since_ms", "by", "counts", "figures"} <= set(told)
+    assert (told["failed_last_hour"], told["total"]["runs"], sum(one["succeeded"] for one in told["series"])) == (
+        0,
+        1,
+        1,
+    )
+    assert [(one["queue"], one["type"], one["status"], one["runs"]) for one in told["kinds"]] == [
+        ("default", "hello", "succeeded", 1)
+    ]
     [figures] = told["figures"]
     assert (figures["queue"], figures["runs"], figures["succeeded"], figures["error_rate"]) == ("default", 1, 1, 0.0)
-    assert {"run_p50_ms", "run_p95_ms", "run_p99_ms", "wait_avg_ms", "per_minute"} <= set(figures)
+    assert {"run_p50_ms", "run_p95_ms", "run_p99_ms", "run_max_ms", "wait_avg_ms", "wait_p95_ms", "per_minute"} <= set(
+        figures
+    )
     assert shop.call("stats", "--since", "ever").code == 2
     assert shop.call("stats", "--by", "colour").code == 2

@@ -144,6 +144,8 @@ async def test_figures_are_by_queue_type_and_status(app: Windlass, ask: Ask) -> 
         every = (await root.get("/queue/stats")).json()
         mail = (await root.get("/queue/stats", params={"type": "mail.send", "since": 86400})).json()
         queue = (await root.get("/queue/stats", params={"queue": "default"})).json()
+        charts = (await root.get("/queue/stats/charts", params={"type": "mail.send", "since": 86400})).json()
+        long = await root.get("/queue/stats/charts", params={"since": 2_592_001})
         months = (await root.get("/queue/stats", params={"since": 2_592_000})).json()
     assert every["queues"]["mail"]["succeeded"]["count"] == 2
     assert every["queues"]["mail"]["succeeded"]["avgDurationMs"] >= 0
@@ -155,6 +157,14 @@ async def test_figures_are_by_queue_type_and_status(app: Windlass, ask: Ask) -> 
     assert (every["failed"], every["failedLastHour"], every["all"]["runs"]) == (1, 1, 3)
     assert (mail["failed"], mail["all"]["runs"], sum(one["succeeded"] for one in mail["series"])) == (0, 2, 2)
     assert {one["queue"] for one in queue["counts"]} == {"default"}
+    [ended] = mail["ended"]
+    assert ended["leastMs"] <= ended["p50Ms"] <= ended["p99Ms"] <= ended["mostMs"]
+    assert mail["all"]["waitP50Ms"] <= mail["all"]["waitMostMs"]
+    assert (charts["stepSeconds"], charts["total"]["succeeded"], charts["total"]["run"]["n"]) == (600, 2, 2)
+    assert sum(point["succeeded"] for point in charts["points"]) == 2
+    for series in (charts["points"], *(one["n"] for one in charts["heat"]), *charts["fleet"].values()):
+        assert len(series) == len(charts["steps"]) <= 181
+    assert long.status_code == 422
     assert (every["stepSeconds"], len(every["series"])) == (60, 61)
     assert len(months["series"]) <= 181
     assert sum(one["failed"] for one in months["series"]) == 1

@@ -35,7 +35,8 @@ BODIES: dict[str, list[Any]] = {
 """what routes are asked with; those that are not here take a body of nothing, or none"""
 _CHANGING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|\"(?:requestId|fingerprint)\":\"\w+\"|\"(?:nextCursor|previousCursor)\":\"\w+\"|\"(?:waitMs|durationMs|ms|seconds)\":[\d.]+"
-    r"|\"(?:averageRunMs|averageWaitMs|avgDurationMs|p\d\dMs)\":[\d.]+|\"series\":\[[^]]*\]"  # its minutes go on
+    r"|\"(?:averageRunMs|averageWaitMs|avgDurationMs|waitP\d\dMs|waitMostMs)\":[\d.]+|\"series\":\[[^]]*\]"
+    r"|\"(?:p\d\dMs|averageMs|leastMs|mostMs|perMinute|fromMs|toMs)\":[\d.]+|\"n\":\[[^]]*\]"  # its minutes go on
 )
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

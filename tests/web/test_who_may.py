@@ -32,6 +32,7 @@ NEEDS = {
     ("GET", "/queue/dead-letter"): "read",
     ("POST", "/queue/dead-letter/replay"): "operate",
     ("GET", "/queue/stats"): "read",
+    ("GET", "/queue/stats/charts"): "read",
     ("GET", "/queues"): "read",
     ("POST", "/queues/{name}/pause"): "operate",
     ("POST", "/queues/{name}/resume"): "operate",

@@ -88,6 +88,7 @@ _IRREGULAR = {
     "readyz": "get_ready",
     "replay": "replay_dead_letters",
     "stats": "get_stats",
+    "charts": "get_charts",
     "ticks": "list_ticks",
     "trail": "list_audit",
     "document": "get_document",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from windlass.client.figures import By, RunFigures, figures_of, total_of
+from windlass.client.figures import By, RunFigures, figures_of, kinds_of, total_of
 from windlass.client.stepping import step_of
 from windlass.core.status import Status
 from windlass.web.asking import App, Reader
@@ -45,6 +46,12 @@ class RunsShape(Shape):
     p50_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
+    least_ms: int | None
+    most_ms: int | None
+    wait_p50_ms: float | None
+    wait_p95_ms: float | None
+    wait_p99_ms: float | None
+    wait_most_ms: int | None
 
 
 class TypeRunsShape(RunsShape):
@@ -61,6 +68,11 @@ class EndedShape(Shape):
     status: str
     count: int
     avg_duration_ms: float
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    least_ms: int | None
+    most_ms: int | None
 
 
 class StandingShape(Shape):
@@ -146,6 +158,96 @@ async def stats(
     )
 
 
+class BandShape(Shape):
+    """How long something took: percentiles are right within a tenth, the rest exactly. Null where there was nothing."""
+
+    n: int
+    average_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    least_ms: int | None
+    most_ms: int | None
+
+
+class StepShape(PointShape):
+    """What ended in one step, how long it took and had waited."""
+
+    other: int
+    """handed back, snoozed or suspended"""
+    per_minute: float
+    error_rate: float
+    run: BandShape
+    wait: BandShape
+
+
+class HeatShape(Shape):
+    """The runs of about one length: how many ended in each step."""
+
+    from_ms: int
+    to_ms: int
+    n: list[int]
+
+
+class BacklogShape(Shape):
+    """What stood in a queue at each step, on average; null where nobody looked."""
+
+    queue: str
+    waiting: list[float | None]
+    running: list[float | None]
+    scheduled: list[float | None]
+    blocked: list[float | None]
+    oldest_ms: list[float | None]
+
+
+class FleetShape(Shape):
+    """Who worked at each step, on average; null where nobody looked."""
+
+    workers: list[float | None]
+    slots: list[float | None]
+    used: list[float | None]
+
+
+class ChartsShape(Shape):
+    """One axis of time, and what there is to draw on it: every series has a value for each step, oldest first."""
+
+    at: Instant
+    since_seconds: float
+    step_seconds: int
+    steps: list[Instant]
+    """when each begins; the last one goes on"""
+    points: list[StepShape]
+    total: StepShape
+    heat: list[HeatShape]
+    """from the shortest runs to the longest"""
+    backlog: list[BacklogShape]
+    """the queues with most in them first; those beyond the largest are one, `other`"""
+    fleet: FleetShape
+
+
+@router.get("/queue/stats/charts", summary="Figures over time")
+async def charts(
+    app: App, caller: Reader, since: Since = 3600, type: Name | None = None, queue: Name | None = None
+) -> ChartsShape:
+    """What there is to draw of the last `since` seconds, of a type or a queue, in at most about 180 steps.
+
+    Outcomes, throughput, error rate, run times and waits, a heat map of run times; what stood in queues, and who
+    worked. One user's key is told of that user's jobs alone, and neither of queues nor of workers.
+    """
+    drawn = await caller.stats(app).charts(since, queue=queue, type=type)
+    return ChartsShape(
+        at=drawn.at,
+        since_seconds=since,
+        step_seconds=drawn.step // timedelta(seconds=1),
+        steps=list(drawn.steps),
+        points=[StepShape.model_validate(asdict(point)) for point in drawn.points],
+        total=StepShape.model_validate(asdict(drawn.total)),
+        heat=[HeatShape.model_validate(asdict(band)) for band in drawn.heat],
+        backlog=[BacklogShape.model_validate(asdict(line)) for line in drawn.backlog],
+        fleet=FleetShape.model_validate(asdict(drawn.fleet)),
+    )
+
+
 @router.get("/queue-stats", summary="Figures in the words of other queues")
 async def queue_stats(app: App, caller: Reader) -> QueueStatsShape:
     """How many jobs wait, run, have completed and have failed, and by queue how long that took on average."""
@@ -184,14 +286,21 @@ def _standing(seen: Overview, minutes: Sequence[Minute], queue: str | None) -> d
 
 
 def _ended(minutes: list[Minute]) -> list[EndedShape]:
-    sums: defaultdict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for one in minutes:
-        runs = sums[one.queue, one.type, one.status.value]
-        runs[0], runs[1] = runs[0] + one.n, runs[1] + one.run.total_ms
     return [
-        EndedShape(queue=queue, type=type_, status=status, count=n, avg_duration_ms=took / n)
-        for (queue, type_, status), (n, took) in sorted(sums.items())
-        if n
+        EndedShape(
+            queue=kind.queue,
+            type=kind.type,
+            status=kind.status.value,
+            count=band.n,
+            avg_duration_ms=band.average_ms or 0,
+            p50_ms=band.p50_ms,
+            p95_ms=band.p95_ms,
+            p99_ms=band.p99_ms,
+            least_ms=band.least_ms,
+            most_ms=band.most_ms,
+        )
+        for kind, band in sorted((kind, figures.run_band) for kind, figures in kinds_of(minutes).items())
+        if band.n
     ]
 
 
@@ -213,16 +322,19 @@ def _failed(minutes: Iterable[Minute]) -> int:
 
 
 def _runs(runs: RunFigures) -> dict[str, Any]:
+    run, wait = runs.run_band, runs.wait_band
     return {
         "runs": runs.runs,
         "error_rate": runs.error_rate,
-        "average_run_ms": _ms(runs.average_run),
-        "average_wait_ms": _ms(runs.average_wait),
-        "p50_ms": _ms(runs.percentile(0.5)),
-        "p95_ms": _ms(runs.percentile(0.95)),
-        "p99_ms": _ms(runs.percentile(0.99)),
+        "average_run_ms": run.average_ms,
+        "average_wait_ms": wait.average_ms,
+        "p50_ms": run.p50_ms,
+        "p95_ms": run.p95_ms,
+        "p99_ms": run.p99_ms,
+        "least_ms": run.least_ms,
+        "most_ms": run.most_ms,
+        "wait_p50_ms": wait.p50_ms,
+        "wait_p95_ms": wait.p95_ms,
+        "wait_p99_ms": wait.p99_ms,
+        "wait_most_ms": wait.most_ms,
     }
-
-
-def _ms(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds() * 1000
