@@ -22,7 +22,10 @@ OptionList > .option-list--option, OptionList > .option-list--option-hover,
 OptionList > .option-list--option-highlighted {
     background: ansi_default; color: ansi_default; text-style: none;
 }
-OptionList:focus > .option-list--option-highlighted { background: ansi_default; text-style: reverse; }
+OptionList:focus > .option-list--option-highlighted {
+    background: ansi_blue; color: ansi_bright_white; text-style: bold;
+}
+App:nocolor OptionList:focus > .option-list--option-highlighted { text-style: bold underline; }
 #filter { height: 1; border: none; padding: 0; background: ansi_default; display: none; }
 #filter:focus { border: none; background: ansi_default; background-tint: ansi_default 0%; }
 #filter.-up { display: block; }
@@ -37,7 +40,8 @@ Asking, Keys { align: center middle; }
 }
 .answers { height: 1; margin-top: 1; align-horizontal: right; }
 Button, Button:hover { background: ansi_default; color: ansi_default; border: none; margin-left: 2; }
-Button:focus { text-style: reverse; }
+Button:focus { background: ansi_blue; color: ansi_bright_white; text-style: bold; }
+App:nocolor Button:focus { text-style: bold underline; }
 #job-head { height: auto; text-style: bold; margin-bottom: 1; }
 #job-body { height: 1fr; background: ansi_default; scrollbar-size-vertical: 1; }
 #job-text { height: auto; width: 1fr; }
