@@ -1,4 +1,4 @@
-"""`script/bench --store sqlite [--scale | --http] [--json] [--only NAME …] [--quick]`: measure, print, compare."""
+"""`script/bench [--store NAME] [--scale | --http | --listeners] [--json] [--only NAME …] [--quick]`: measure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import platform
 import sys
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.http import measure_http
+from bench.listeners import measure_listeners
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
 from bench.redis import measure_redis
@@ -19,6 +21,8 @@ from bench.scale import measure_scale
 from bench.sqlite import measure_sqlite
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
     from bench.figures import Figure
 
 STORES = {"sqlite": measure_sqlite, "mongo": measure_mongo, "postgres": measure_postgres, "redis": measure_redis}
@@ -30,6 +34,8 @@ def main() -> int:
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
     parser.add_argument("--scale", action="store_true", help="count the work beside very many, instead of seconds")
     parser.add_argument("--http", action="store_true", help="the API over HTTP, and live streams beside a worker")
+    parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="with --listeners: older sources to compare with")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -46,15 +52,20 @@ def main() -> int:
 
 async def _measured(given: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
-    measured = (
-        measure_http if given.http else partial(measure_scale, given.store) if given.scale else STORES[given.store]
-    )
-    async for figure in measured(quick=given.quick, only=given.only):
+    async for figure in _measure(given)(quick=given.quick, only=given.only):
         figures.append(figure)
         row = figure.row(72 if given.scale else 28)
         shown = json.dumps(asdict(figure) | {"ok": figure.ok}) if given.json else row
         print(shown, flush=True)  # a long measurement shows as it goes on
     return figures
+
+
+def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, None]]:
+    if given.http:
+        return measure_http
+    if given.listeners:
+        return partial(measure_listeners, given.store, before=given.before)
+    return partial(measure_scale, given.store) if given.scale else STORES[given.store]
 
 
 if __name__ == "__main__":
