@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from tests.contract.places import Place, open_place
+from tests.contract.places import Place, RedisPlace, open_place
 from tests.support.apps import ms, until_status, working
 from tests.support.counting import Calls
 from tests.support.until import until
@@ -56,7 +56,9 @@ class Screen:
     @property
     def text(self) -> str:
         """Every line of the screen, as the terminal is sent it."""
-        return "\n".join("".join(part.text for part in line) for line in self.view.screen._compositor.render_strips())
+        # Textual has no public way to the lines of a whole screen.
+        lines = self.view.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+        return "\n".join("".join(part.text for part in line) for line in lines)
 
     async def shows(self, *words: str) -> None:
         """Wait until all of these can be read."""
@@ -229,12 +231,13 @@ async def test_what_jobs_bring_along_is_neither_markup_nor_control(app: Windlass
 @pytest.mark.timeout(60)
 async def test_it_tells_how_old_it_is_while_the_store_is_away_and_goes_on_by_itself(tmp_path: Path) -> None:
     async with open_place("redis", tmp_path) as place:
-        url, namespace = urlsplit(vars(place)["url"]), vars(place)["namespace"]
+        assert isinstance(place, RedisPlace)
+        url = urlsplit(place.url)
         assert url.hostname is not None
         assert url.port is not None
         with Proxy(url.hostname, url.port) as proxy:
             away = url._replace(netloc=f"127.0.0.1:{proxy.port}", query="timeout=1").geturl()
-            app = Windlass(away, namespace=namespace)
+            app = Windlass(away, namespace=place.namespace)
             declare(app)
             async with app, looking(app) as screen:
                 await app.enqueue("quick", {"n": 1})

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -24,8 +24,10 @@ RULES, TESTS = DEPLOY / "prometheus" / "windlass-alerts.yml", DEPLOY / "promethe
 DASHBOARD = DEPLOY / "grafana" / "windlass.json"
 COMPOSE = DEPLOY.parent / "compose.yaml"
 ALERTS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
-ASKED_FOR = {"FailureRateHigh", "OldestWaitingGrows", "NoWorkerForType", "NotifierUnhealthy", "DeadLettersGrow"}
-ASKED_FOR |= {"LateResultsRefused", "LeasesLost"}
+ASKED_FOR = {
+    *("FailureRateHigh", "OldestWaitingGrows", "NoWorkerForType", "NotifierUnhealthy", "DeadLettersGrow"),
+    *("LateResultsRefused", "LeasesLost"),
+}
 needs_prometheus = pytest.mark.skipif(shutil.which("promtool") is None, reason="prometheus is not installed")
 
 
@@ -42,10 +44,10 @@ def known() -> set[str]:
 def texts(value: object) -> Iterator[str]:
     """Every expression and query of a dashboard, however deep."""
     if isinstance(value, dict):
-        for member in value.values():
+        for member in cast("dict[str, object]", value).values():
             yield from texts(member)
     elif isinstance(value, list):
-        for member in value:
+        for member in cast("list[object]", value):
             yield from texts(member)
     elif isinstance(value, str):
         yield value

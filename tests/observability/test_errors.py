@@ -130,7 +130,7 @@ async def test_a_hook_that_raises_harms_no_job_and_is_logged_once(
     async def boom() -> None:
         raise ValueError("no good")
 
-    await work(app, *[("boom", {})] * 3)
+    await work(app, *[("boom", dict[str, Any]())] * 3)
     until_sync(lambda: any("RuntimeError" in one.getMessage() for one in caplog.records), "the trouble to be logged")
     troubles = [one.getMessage() for one in caplog.records if "RuntimeError" in one.getMessage()]
     assert len(troubles) == 1

@@ -217,7 +217,8 @@ def test_the_page_of_events_names_every_event_with_its_fields() -> None:
         r"^\| `(\w+)` \| `([a-z_.]+)` \| (.*?) \| .+ \|$", (DOCS / "events.md").read_text(), re.MULTILINE
     )
     documented = {kind: (name, frozenset(re.findall(r"`(\w+)`", fields))) for kind, name, fields in table}
-    for kind in get_args(events.Event):
+    kinds: tuple[type[events.Event], ...] = get_args(events.Event)
+    for kind in kinds:
         own = frozenset(inspect.signature(kind).parameters)
         own |= {name for name, value in vars(kind).items() if isinstance(value, property)}
         assert documented.pop(kind.__name__) == (kind.name, own), kind

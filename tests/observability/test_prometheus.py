@@ -135,7 +135,7 @@ async def test_while_the_store_is_away_a_scrape_tells_what_is_known(app: Windlas
     async with app:
         await app.enqueue("send")
         metrics = app.metrics()
-        metrics.source.figures._every = 0
+        metrics.source.figures.every = 0
         assert value(await scraped(metrics), "windlass_store_up") == 1
         away = asyncio.Event()
 

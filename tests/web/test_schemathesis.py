@@ -11,10 +11,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -172,10 +172,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served, None, 
 def printable(document: Any) -> Any:
     """The document with a format at names and keys, by which they are drawn."""
     if isinstance(document, list):
-        return [printable(one) for one in document]
+        return [printable(one) for one in cast("Sequence[Any]", document)]
     if not isinstance(document, dict):
         return document
-    changed = {name: printable(one) for name, one in document.items()}
+    changed = {name: printable(one) for name, one in cast("dict[str, Any]", document).items()}
     if (
         MEDIA_TYPE in changed
     ):  # Schemathesis reads a stream's events; of this version's documents the schema is of all text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windlass.core.errors import SettingsError
 from windlass.core.status import Status
@@ -111,12 +111,13 @@ def payload_is(of: str, path: str, operator: str, values: Sequence[str]) -> Call
 
 def _at(value: Any, steps: Sequence[str]) -> Iterator[Any]:
     if isinstance(value, list):
+        members = cast("Sequence[Any]", value)
         if steps and steps[0].isdecimal():
             index = int(steps[0])
-            if index < len(value):
-                yield from _at(value[index], steps[1:])
+            if index < len(members):
+                yield from _at(members[index], steps[1:])
         else:
-            for member in value:
+            for member in members:
                 yield from _at(member, steps)
     elif not steps:
         yield value

@@ -56,7 +56,7 @@ class Spans(Protocol):
 
 inside: ContextVar[Spans | None] = ContextVar("windlass_spans", default=None)
 """who writes the spans of the job that runs here"""
-_NOTHING = nullcontext[object]()
+_NOTHING = nullcontext[object](None)
 
 
 def stepping(kind: Kind, name: str, key: str | None, *, remembered: bool) -> AbstractContextManager[object]:

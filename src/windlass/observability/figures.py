@@ -65,7 +65,7 @@ class Figures:
     """The newest figures, and whether the store answers. Asked in one event loop, read from any thread."""
 
     def __init__(self, client: Client, every: float = EVERY) -> None:
-        self._client, self._every = client, every
+        self._client, self.every = client, every
         self._stats = StatsRoom(client)
         self._queues, self._workers = QueuesRoom(client, self._stats), WorkersRoom(client)
         self._types = TypesRoom(client)
@@ -87,7 +87,7 @@ class Figures:
         """See to it that the newest figures are not old; return soon, whether or not the store has answered."""
         running = self._asking
         if running is None or running.done() or running.get_loop() is not asyncio.get_running_loop():
-            if time.monotonic() - self._asked_at < self._every:
+            if time.monotonic() - self._asked_at < self.every:
                 return
             self._asked_at = time.monotonic()
             running = self._asking = asyncio.create_task(self._ask(), name="windlass-figures")
@@ -115,7 +115,7 @@ class Figures:
         self._answered_at = asked_at = time.monotonic()
         catalogue = await self._known_types()
         known = catalogue.queues | {queue for one in workers if one.alive for queue in one.queues}
-        queues = await self._queues.list(max_age=self._every)
+        queues = await self._queues.list(max_age=self.every)
         oldest: defaultdict[str, float] = defaultdict(float)
         paused: defaultdict[str, int] = defaultdict(int)
         for queue in queues:
@@ -125,7 +125,7 @@ class Figures:
             paused[name] = max(paused[name], int(queue.paused_at is not None))
         self._answered_at = time.monotonic()
         jobs: Counter[tuple[str, str]] = Counter()
-        for one in (await self._stats.read(_SINCE, max_age=self._every)).counts.by:
+        for one in (await self._stats.read(_SINCE, max_age=self.every)).counts.by:
             jobs[one.queue if one.queue in known else OTHER, one.status.value] += one.count.n
         self._answered_at = time.monotonic()
         return Standing(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from windlass.observability.context import ATTRIBUTES, JobContext
 from windlass.observability.logs import FACTS, LOGGER, Logs
@@ -58,8 +58,8 @@ class TextFormatter(logging.Formatter):
         return "\n".join([" ".join(part for part in parts if part).rstrip(), *self._below(record, facts)])
 
     def _below(self, record: logging.LogRecord, facts: dict[str, Any] | None) -> list[str]:
-        error = None if facts is None else facts.get("error")
-        trace = error.get("traceback") if isinstance(error, dict) else None
+        error: object = None if facts is None else facts.get("error")
+        trace: str | None = cast("dict[str, Any]", error).get("traceback") if isinstance(error, dict) else None
         text = trace or _traceback(record)
         if not text:
             return []

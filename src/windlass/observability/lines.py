@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never, cast
 
 from windlass.core import events
 from windlass.core.history import Happened
@@ -36,8 +36,8 @@ class Line:
     @property
     def kind(self) -> tuple[object, ...]:
         """What it is like: of many that are alike, a log needs a few."""
-        error = self.facts.get("error")
-        what = error["type"] if isinstance(error, dict) else error
+        error: object = self.facts.get("error")
+        what = cast("dict[str, object]", error)["type"] if isinstance(error, dict) else error
         return (self.event, self.facts.get("type"), what)
 
 

@@ -57,7 +57,7 @@ JOINED = timedelta(hours=1)
 _REMEMBERED = 1000
 """of so many jobs this process knows their last attempt"""
 _FLUSH_MS = 2000
-_NOTHING = nullcontext[object]()
+_NOTHING = nullcontext[object](None)
 
 
 class Traceable(Protocol):

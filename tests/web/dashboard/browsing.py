@@ -143,7 +143,7 @@ class Look:
         found: list[str] = []
         for theme in ("light", "dark"):
             await self.page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
-            results = (await Axe().run(self.page)).response
+            results: dict[str, Any] = (await cast("Any", Axe()).run(self.page)).response
             found += [
                 f"{theme} {one['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
                 for one in results["violations"]
@@ -166,7 +166,8 @@ class Look:
 @asynccontextmanager
 async def serving(app: Windlass, browser: Browser, prefix: str = "", **how: Any) -> AsyncGenerator[Site]:
     """Serve it while inside, below a prefix if there is one; at the end nothing may have gone wrong in any page."""
-    web = app.asgi(**{"live": QUICK, **how})
+    options: dict[str, Any] = {"live": QUICK, **how}
+    web = app.asgi(**options)
     around: Any = Starlette(routes=[Mount(prefix, web)]) if prefix else web
     server = _Quiet(uvicorn.Config(around, log_level="error", lifespan="off", timeout_graceful_shutdown=5))
     listening = socket.create_server(("127.0.0.1", 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
@@ -37,14 +37,15 @@ class Templates:
             loader=PrefixLoader({name: FileSystemLoader(folder) for name, folder in folders.items()}),
         )
         self._environment.filters |= words.FILTERS | {"quoted": quoted}
-        self._environment.globals |= {
+        known = cast("dict[str, Any]", self._environment.globals)  # jinja2 says only what is in it at first
+        known |= {
             "charts": charts,
             "json_tree": json_tree,
             "Status": Status,
             "quoted_word": words.quoted_word,
         }
         # Macros are the same for all, so they are made once, and every block knows them.
-        self._environment.globals["ui"] = self._environment.get_template(f"{FRAME}/parts.html").module
+        known["ui"] = self._environment.get_template(f"{FRAME}/parts.html").module
 
     def page(self, name: str, context: Mapping[str, Any]) -> str:
         """All of a page."""
