@@ -107,6 +107,7 @@ def test_no_page_or_script_writes_html_by_hand() -> None:
 AT_THE_STORE = {
     "benching.py": "takes away the schema that it made for itself",
     "chaos.py": "takes away the schema that it made for itself",
+    "past.py": "goes through hours that have passed, on a clock of its own",
     "demo.py": "leaves a schedule as a stopped system would have",
     "upkeep.py": "migrates a schema before its store is opened, and prunes by hand as workers do",
 }

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import re
+import signal
 import sqlite3
 from contextlib import closing
 
+import httpx
 import pytest
 
 from tests.cli.support import Shop
+from tests.support.until import until_sync
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -24,6 +28,29 @@ def test_the_demo_on_a_given_store_leaves_its_jobs_to_look_at(shop: Shop) -> Non
     assert len(said.fact["steps"]) == 9
     assert said.fact["jobs"]["hopeless"] == {"succeeded": 0, "failed": 1, "cancelled": 0}
     assert shop.call("jobs", "--status", "failed", "--namespace", "windlass_demo", "--json").fact["type"] == "hopeless"
+
+
+def test_the_shop_can_be_looked_at_until_it_is_told_to_stop(shop: Shop) -> None:
+    child = shop.start("demo", "--serve", "--port", "0", "--hours", "0.3")
+    until_sync(lambda: "/open?token=" in shop.log, "the link", within=30)
+    assert re.search(r"last 0.3 hours: \d+ jobs", shop.log)
+    [link] = re.findall(r"http://\S+token=\S+", shop.log)
+    with httpx.Client(follow_redirects=True, timeout=20) as client:
+        assert client.get(link).status_code == 200
+        api = link.partition("/dashboard")[0] + "/api/v1"
+        queues = {one["name"]: one for one in client.get(f"{api}/queues").json()["items"]}
+        assert {"mail", "orders", "imports", "newsletter", "fax"} <= queues.keys()
+        assert queues["newsletter"]["pausedAt"]
+
+        def jobs(status: str) -> int:
+            return len(client.get(f"{api}/queue", params={"status": status, "limit": 100}).json()["items"])
+
+        assert jobs("succeeded") > 20  # of the past, and from now on of the present
+        until_sync(lambda: jobs("processing") > 0, "jobs to run")
+        until_sync(lambda: jobs("blocked") > 2, "suppliers to wait for a person")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(30) == 0, shop.log
+    assert "Traceback" not in shop.log
 
 
 def test_the_bench_measures_and_cleans_up(shop: Shop) -> None:

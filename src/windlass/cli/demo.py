@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,18 +55,43 @@ class Show:
         self.done.append({"step": title, "told": told, "duration_ms": round(took * 1000)})
 
 
-def demo(ctx: typer.Context) -> None:
-    """Show windlass at work: a worker and real jobs on an SQLite file in a temporary directory, or on --store URL."""
-    given = globals_of(ctx)
-    from windlass.cli.demo_jobs import app
+def demo(
+    ctx: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="A shop's jobs with the dashboard on it, until Ctrl-C.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="With --serve: where; else 8000, or any where that is taken.")
+    ] = None,
+    hours: Annotated[
+        float, typer.Option(min=0, max=168, help="With --serve, on a new SQLite file: how much past it has.")
+    ] = 6,
+) -> None:
+    """Show windlass at work: a worker and real jobs on an SQLite file in a temporary directory, or on --store URL.
 
+    Example: windlass demo --serve
+    """
+    given = globals_of(ctx)
     with tempfile.TemporaryDirectory(prefix="windlass-demo-") as directory:
         url = given.store or f"sqlite:///{Path(directory) / 'demo.db'}"
-        app.move(url, given.namespace or NAMESPACE)
+        namespace = given.namespace or NAMESPACE
+        if serve:
+            _serve(given.screen, url, namespace, port, hours)
+            return
+        from windlass.cli.demo_jobs import app
+
+        app.move(url, namespace)
         show = Show(given.screen, app)
         run_async(_run(show))
         if given.store is not None:
             show.screen.say(f"The jobs are still there: windlass jobs --namespace {app.namespace} --store …")
+
+
+def _serve(screen: Screen, url: str, namespace: str, port: int | None, hours: float) -> None:
+    from windlass.cli.demo_shop.serving import Shown, check_extras, serve_shop
+
+    check_extras()
+    run_async(serve_shop(Shown(screen=screen, url=url, namespace=namespace, port=port, hours=hours)))
 
 
 async def _run(show: Show) -> None:

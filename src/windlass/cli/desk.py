@@ -60,7 +60,7 @@ class Desk:
     @property
     def place(self) -> str:
         """Where the store is, fit for screens; a file by its whole path."""
-        file = _file_of(self.app)
+        file = file_of(self.app)
         return redact_url(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
 
     async def record(self, action: str, object_: str, **details: Any) -> None:
@@ -113,7 +113,7 @@ def at_desk(ctx: typer.Context, work: Callable[[Desk], Awaitable[T]], *, makes: 
     """
     given = globals_of(ctx)
     app = the_app(given)
-    file = _file_of(app)
+    file = file_of(app)
     missing = file is not None and not file.exists()
     if not makes:
         refuse_missing(app)
@@ -143,7 +143,7 @@ def _is_named(given: Globals) -> bool:
     return given.store is not None or given.app is not None or settings.names("url") or settings.names("app")
 
 
-def _file_of(app: Windlass) -> Path | None:
+def file_of(app: Windlass) -> Path | None:
     """The file of an application on SQLite."""
     place = app.url.removeprefix("sqlite:///").partition("?")[0]
     return Path(unquote(place)) if app.url.startswith("sqlite:///") and place not in ("", ":memory:") else None
@@ -151,7 +151,7 @@ def _file_of(app: Windlass) -> Path | None:
 
 def refuse_missing(app: Windlass) -> None:
     """A mistyped file name must not become an empty store that answers "no jobs"."""
-    file = _file_of(app)
+    file = file_of(app)
     if file is not None and not file.exists():
         raise Stop(
             UNREACHABLE,

@@ -20,7 +20,7 @@ from windlass.web.access.hosts import ADDRESSES, LOOPBACK, host_of
 from windlass.worker.shutdown import stopped_by_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from fastapi import FastAPI
     from uvicorn import Server
@@ -65,19 +65,31 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
         # Before the first key: whose secret is shown must be served, too.
         listening = stack.enter_context(bound(host, port))
         await _first_key(app, screen, host)
-        app.own.need()  # what was begun before and has not ended goes on, also where nobody asks
-        web = app.asgi(hosts=_hosts(app, host))
-        server = _server(web, root_path)
-        worker = await stack.enter_async_context(app.worker()) if with_worker else None
-        with stopped_by_signals(_Both(web, server, worker)):
-            serving = asyncio.create_task(server.serve(sockets=[listening]))
-            while not server.started and not serving.done():  # uvicorn has no event for it
-                await asyncio.wait([serving], timeout=0.01)
-            behind = root_path and f", which a proxy has at {root_path}/api/v1"
-            screen.say(f"windlass serves {app.address} at http://{shown_place(listening.getsockname())}/api/v1{behind}")
-            if web.state.dashboard is not None:
-                _tell_of_pages(web.state.dashboard, screen, listening, host, root_path)
-            await serving
+        workers = [await stack.enter_async_context(app.worker())] if with_worker else []
+        await serve_on(app, screen, listening, host, workers, root_path)
+
+
+async def serve_on(
+    app: Windlass,
+    screen: Screen,
+    listening: socket.socket,
+    host: str,
+    workers: Sequence[Worker] = (),
+    root_path: str = "",
+) -> None:
+    """Serve an open application there until it is told to stop, and have these workers stop with it."""
+    app.own.need()  # what was begun before and has not ended goes on, also where nobody asks
+    web = app.asgi(hosts=_hosts(app, host))
+    server = _server(web, root_path)
+    with stopped_by_signals(_Together(web, server, workers)):
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started and not serving.done():  # uvicorn has no event for it
+            await asyncio.wait([serving], timeout=0.01)
+        behind = root_path and f", which a proxy has at {root_path}/api/v1"
+        screen.say(f"windlass serves {app.address} at http://{shown_place(listening.getsockname())}/api/v1{behind}")
+        if web.state.dashboard is not None:
+            _tell_of_pages(web.state.dashboard, screen, listening, host, root_path)
+        await serving
 
 
 def _tell_of_pages(dashboard: Dashboard, screen: Screen, listening: socket.socket, host: str, root_path: str) -> None:
@@ -132,17 +144,17 @@ def _server(web: FastAPI, root_path: str) -> Server:
     return Quiet(config)
 
 
-class _Both:
-    """Server and worker, told to stop together: first kindly, then at once."""
+class _Together:
+    """Server and workers, told to stop together: first kindly, then at once."""
 
-    def __init__(self, web: FastAPI, server: Server, worker: Worker | None) -> None:
-        self._web, self._server, self._worker = web, server, worker
+    def __init__(self, web: FastAPI, server: Server, workers: Sequence[Worker]) -> None:
+        self._web, self._server, self._workers = web, server, workers
 
     def stop(self, *, now: bool = False) -> None:
         self._web.state.closing.set()
         self._server.should_exit, self._server.force_exit = True, now
-        if self._worker is not None:
-            self._worker.stop(now=now)
+        for worker in self._workers:
+            worker.stop(now=now)
 
 
 def _hosts(app: Windlass, host: str) -> tuple[str, ...]:
