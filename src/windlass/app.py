@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
     from prometheus_client import CollectorRegistry
+    from pydantic import BaseModel
 
     from windlass.client.audit import AuditRoom
     from windlass.client.catalogue import Published
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from windlass.web.access.authenticating import Authenticator
     from windlass.web.answers import Answers
     from windlass.web.dashboard.room import Room
+    from windlass.web.extending import Routes
     from windlass.web.limits import Limits
     from windlass.web.live.pace import Pace
     from windlass.worker.own import Own
@@ -87,6 +89,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D")
 T = TypeVar("T")
+S = TypeVar("S", bound="BaseModel")
 OnRun = TypeVar("OnRun", bound=Surrounds[Ctx])
 OnError = TypeVar("OnError", bound="Callable[[Failure], Any]")
 OnEnqueue = TypeVar("OnEnqueue", bound=Surrounds[Outgoing])
@@ -169,6 +172,8 @@ class Windlass:
 
             instrument(self)
         self._rooms: list[Callable[[], Room]] = []
+        self._routes: list[Callable[[], Routes]] = []
+        self._on_close: list[Callable[[], Awaitable[None]]] = []
         self._metrics: Prometheus | None = None
 
     def move(self, url: str | object | None, namespace: str | None = None) -> None:
@@ -300,6 +305,8 @@ class Windlass:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for close in reversed(self._on_close):
+            await close()
         if "own" in self.__dict__:
             await self.own.close()
         if self._metrics is not None:
@@ -770,11 +777,34 @@ class Windlass:
             limits=limits or Set.of(self.settings),
             spans=(lambda: self.registry.spans) if self.settings.http_traceparent else None,
             dashboard=pages,
+            own=[load() for load in self._routes],
         )
 
-    def add_pages(self, load: Callable[[], Room]) -> None:
+    def add_pages(self, load: Callable[[], Room]) -> Callable[[], Room]:
         """Hang pages of your own into the dashboard: `load` gives their room, and is called by who serves alone."""
         self._rooms.append(load)
+        return load
+
+    def add_routes(self, load: Callable[[], Routes]) -> Callable[[], Routes]:
+        """Hang routes of your own into the HTTP API: `load` gives them, and is called by who serves alone.
+
+        They stand behind the same door: whoever asks is known before any of them, bodies are bounded, and
+        `windlass.web` has what says who may (`Reader`, `Enqueuer`, `Operator`, `Admin`) and how to refuse.
+        """
+        self._routes.append(load)
+        return load
+
+    def settings_of(self, name: str, model: type[S]) -> S:
+        """Settings of your own: the table `[name]` of windlass.toml, and over it `WINDLASS_<NAME>_<FIELD>`.
+
+        `model` is a pydantic model of them. What is set wrongly is an error that names the variable, the value and what
+        was expected.
+        """
+        return reading.load_own(name, model)
+
+    def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Have this called when the application closes, before its store does; the last one given comes first."""
+        self._on_close.append(close)
 
 
 def _surrounded(

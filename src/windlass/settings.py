@@ -9,13 +9,16 @@ import tomllib
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pydantic import BaseModel
+
+M = TypeVar("M", bound="BaseModel")
 DEFAULT_URL = "sqlite:///windlass.db"
 DEFAULT_FILE = "windlass.toml"
 
@@ -262,14 +265,57 @@ def load(environ: Mapping[str, str] | None = None, file: Path | None = None) -> 
     return replace(Settings(), **_found(environ, file))
 
 
+def load_own(name: str, model: type[M], environ: Mapping[str, str] | None = None, file: Path | None = None) -> M:
+    """The settings of an application: the table `[name]` of windlass.toml, and over it `WINDLASS_<NAME>_<FIELD>`.
+
+    SettingsError names what is set wrongly, where, and what was expected; a secret's value is not quoted.
+    """
+    from pydantic import ValidationError  # only who has an application of its own needs it here
+
+    given, path = _place(environ, file)
+    table = _members(path or Path(DEFAULT_FILE), required=path is not None).get(name, {})
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path or DEFAULT_FILE} sets {name} to {table!r}: expected a table [{name}]")
+    known = list(model.model_fields)
+    unknown = sorted(set(cast("dict[str, Any]", table)) - set(known))
+    if unknown:
+        raise SettingsError(f"[{name}] sets {', '.join(unknown)}: known are {', '.join(known)}")
+    variables = {field: f"WINDLASS_{name}_{field}".upper() for field in known}
+    found: dict[str, Any] = {**table, **{field: given[v] for field, v in variables.items() if v in given}}
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        raise SettingsError(_own_mistake(name, model, found, variables, given, error)) from None
+
+
+def _own_mistake(
+    name: str,
+    model: type[BaseModel],
+    found: Mapping[str, Any],
+    variables: Mapping[str, str],
+    given: Mapping[str, str],
+    error: Any,
+) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    field = str(first["loc"][0]) if first["loc"] else ""
+    expected = str(first["msg"]).removeprefix("Value error, ")
+    if field not in variables:
+        return f"the settings of {name} do not fit: {expected}"
+    variable = variables[field]
+    where = variable if variable in given else f"[{name}] {field}"
+    if field not in found:
+        return f"{variable} is not set: {expected}"
+    secret = "Secret" in str(model.model_fields[field].annotation)
+    return f"{where} is {'not what it should be' if secret else repr(found[field])[:80]}: {expected}"
+
+
 def names(field: str) -> bool:
     """Whether somebody has set it, be it to its default."""
     return field in _found(None, None)
 
 
 def _found(environ: Mapping[str, str] | None, file: Path | None) -> dict[str, Any]:
-    given = os.environ if environ is None else environ
-    named = file or (Path(given["WINDLASS_FILE"]) if "WINDLASS_FILE" in given else None)
+    given, named = _place(environ, file)
     if "WINDLASS_SECRET_KEYS" in given and "WINDLASS_SECRET_KEYS_FILE" in given:
         raise SettingsError("WINDLASS_SECRET_KEYS and WINDLASS_SECRET_KEYS_FILE are both set: choose one")
     found: dict[str, Any] = _from_file(named or Path(DEFAULT_FILE), required=named is not None)
@@ -279,6 +325,12 @@ def _found(environ: Mapping[str, str] | None, file: Path | None) -> dict[str, An
                 found[source.field] = _read(source, name, given[name])
                 break
     return found
+
+
+def _place(environ: Mapping[str, str] | None, file: Path | None) -> tuple[Mapping[str, str], Path | None]:
+    """The environment, and the file that somebody named."""
+    given = os.environ if environ is None else environ
+    return given, file or (Path(given["WINDLASS_FILE"]) if "WINDLASS_FILE" in given else None)
 
 
 def check_namespace(value: str) -> str:
@@ -291,16 +343,22 @@ def check_keys(given: Sequence[str]) -> tuple[bytes, ...]:
     return tuple(_read(_KEYS_GIVEN, "secret_keys", "\n".join(given))) if given else ()
 
 
-def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
+def _members(path: Path, *, required: bool) -> dict[str, Any]:
     try:
-        members = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if required:
             raise SettingsError(f"{path} does not exist: give the path of a windlass.toml") from None
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from None
+
+
+def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
+    found = _members(path, required=required)
     by_member = {_member(source): source for source in _SOURCES}
+    # Other tables are those of applications, which read them by themselves.
+    members = {name: value for name, value in found.items() if name in by_member or not isinstance(value, dict)}
     unknown = members.keys() - by_member.keys()
     if unknown:
         raise SettingsError(f"{path} sets {', '.join(sorted(unknown))}: known are {', '.join(by_member)}")

@@ -17,8 +17,8 @@ MODULES = {"opentelemetry-api": "opentelemetry", "pyjwt": "jwt"}
 """packages whose module has another name"""
 BEING_BUILT = {"jinja2", "opentelemetry", "prometheus_client", "textual"}
 """what may be installed before the code that imports it is there"""
-SERVED_WITH = {"websockets"}
-"""uvicorn takes it for WebSockets when it is there, and has none without"""
+SERVED_WITH = {"websockets", "python-multipart"}
+"""uvicorn takes the one for WebSockets, FastAPI the other for files that are sent, and they have none without"""
 
 
 def imported() -> set[str]:

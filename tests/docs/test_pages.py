@@ -83,7 +83,9 @@ def test_every_setting_is_documented_with_its_aliases_and_default() -> None:
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     known = {name for source in SOURCES for name in source.names} | {"WINDLASS_FILE"}
     for page in PAGES:
-        assert set(re.findall(r"\bWINDLASS_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8"))) <= known
+        named = set(re.findall(r"\bWINDLASS_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
+        # Of the shop, which is the example of an application with settings of its own.
+        assert {name for name in named if not name.startswith("WINDLASS_SHOP_")} <= known
 
 
 def test_every_command_is_documented() -> None:

@@ -16,6 +16,7 @@ GOOD: dict[str, tuple[str, str, Any]] = {
     "WINDLASS_STORE": ("url", "sqlite:///x.db", "sqlite:///x.db"),
     "WINDLASS_NAMESPACE": ("namespace", "shop_2", "shop_2"),
     "WINDLASS_APP": ("app", "shop.jobs:app", "shop.jobs:app"),
+    "WINDLASS_ACTOR": ("actor", "ops", "ops"),
     "WINDLASS_CONCURRENCY": ("concurrency", "7", 7),
     "QUEUE_CONCURRENCY": ("concurrency", "7", 7),
     "WINDLASS_LEASE_MS": ("lease", "1000", SECOND),

@@ -19,6 +19,7 @@ from windlass.core.redaction import redact
 from windlass.web.access.gate import Gate
 from windlass.web.continued import Continued
 from windlass.web.envelope import Envelope
+from windlass.web.extending import Uploads, include
 from windlass.web.limits import Limiter, Limits
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
@@ -45,12 +46,13 @@ from windlass.web.routes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from windlass.core.spans import Spans
     from windlass.web.access.configured import WhoMay
     from windlass.web.answers import Answers
     from windlass.web.dashboard.dashboard import Dashboard
+    from windlass.web.extending import Routes
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
@@ -79,8 +81,9 @@ def build(
     limits: Limits | None = None,
     spans: Callable[[], Spans | None] | None = None,
     dashboard: Dashboard | None = None,
+    own: Sequence[Routes] = (),
 ) -> FastAPI:
-    """The HTTP API of an application, and its dashboard where there is to be one."""
+    """The HTTP API of an application, its own routes among it, and its dashboard where there is to be one."""
     web = Api(
         title="windlass",
         version=version,
@@ -109,6 +112,8 @@ def build(
         web.include_router(room.router, prefix=PREFIX)
     for room in BARE:
         web.include_router(room.router, include_in_schema=False)
+    include(web, own)
+    web.state.tags = {tag: text for routes in own for tag, text in routes.tags.items()}
     web.state.dashboard = dashboard
     if dashboard is not None:
         dashboard.mount(web)
@@ -118,7 +123,7 @@ def build(
     if who_may.origins:
         web.add_middleware(CORSMiddleware, **who_may.origins.cors())
     web.add_middleware(Gate, who_may.hosts, who_may.origins, pace.origins)
-    web.add_middleware(Envelope, forms=frozenset() if dashboard is None else dashboard.forms)
+    web.add_middleware(Envelope, forms=frozenset() if dashboard is None else dashboard.forms, uploads=Uploads(own))
     web.exception_handler(Refused)(_refused)
     web.exception_handler(WindlassError)(_refused)
     web.exception_handler(RequestValidationError)(_invalid)

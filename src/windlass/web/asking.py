@@ -62,25 +62,26 @@ def _look_once(request: Request) -> None:
         _app(request).own.need()
 
 
-async def _caller(request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
+async def any_caller(request: Request, _: Annotated[object, Security(BEARER)]) -> Caller:
+    """Who asks, whatever they may."""
     return await identified(request)
 
 
 App = Annotated[Answers, Depends(_answers)]
-AnyCaller = Annotated[Caller, Depends(_caller)]
+AnyCaller = Annotated[Caller, Depends(any_caller)]
 
 
-async def _enqueuer(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ENQUEUE])]) -> Caller:
+async def _enqueuer(caller: Annotated[Caller, Security(any_caller, scopes=[Scope.ENQUEUE])]) -> Caller:
     caller.check(Scope.ENQUEUE)
     return caller
 
 
-async def _reader(caller: Annotated[Caller, Security(_caller, scopes=[Scope.READ])]) -> Caller:
+async def _reader(caller: Annotated[Caller, Security(any_caller, scopes=[Scope.READ])]) -> Caller:
     caller.check(Scope.READ)
     return caller
 
 
-async def _operator(caller: Annotated[Caller, Security(_caller, scopes=[Scope.OPERATE])]) -> Caller:
+async def _operator(caller: Annotated[Caller, Security(any_caller, scopes=[Scope.OPERATE])]) -> Caller:
     caller.check(Scope.OPERATE)
     return caller
 
@@ -95,7 +96,7 @@ async def _controller(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
     return caller
 
 
-async def _admin(caller: Annotated[Caller, Security(_caller, scopes=[Scope.ADMIN])]) -> Caller:
+async def _admin(caller: Annotated[Caller, Security(any_caller, scopes=[Scope.ADMIN])]) -> Caller:
     caller.check(Scope.ADMIN)
     return caller
 

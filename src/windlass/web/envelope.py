@@ -20,6 +20,8 @@ from windlass.web.problems import MEDIA_TYPE, TOO_LARGE, UNREADABLE, WRONG_TYPE,
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from windlass.web.extending import Uploads
+
 LARGEST_HEADERS, MOST_HEADERS = 16 * 1024, 100
 """bytes of all names and values, and how many there may be"""
 LONGEST_ADDRESS = 8 * 1024
@@ -38,8 +40,8 @@ SLOW = Kind(408, "too-slow", "The request came too slowly")
 _HEAVY = Kind(431, "headers-too-large", "The headers are too large")
 _LONG = Kind(414, "address-too-long", "The address is too long")
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
-_JSON = frozenset({b"application/json"})
-_FORMS = _JSON | {b"application/x-www-form-urlencoded"}
+_JSON = frozenset({"application/json"})
+_FORMS = _JSON | {"application/x-www-form-urlencoded"}
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -55,20 +57,29 @@ class _Ended(Exception):
 
 
 class Envelope:
-    """Around the whole application. To the paths of `forms` a page's form may be sent, to others JSON alone."""
+    """Around the whole application. Paths take JSON alone, but for `forms`, which a page sends, and `uploads`."""
 
     def __init__(
-        self, app: ASGIApp, largest: int = LARGEST_BODY, slowest: float = SLOWEST, forms: frozenset[str] = frozenset()
+        self,
+        app: ASGIApp,
+        largest: int = LARGEST_BODY,
+        slowest: float = SLOWEST,
+        forms: frozenset[str] = frozenset(),
+        uploads: Uploads | None = None,
     ) -> None:
-        self._app, self._largest, self._slowest, self._forms = app, largest, slowest, forms
+        self._app, self._largest, self._slowest, self._forms, self._uploads = app, largest, slowest, forms, uploads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        kinds = _FORMS if _path(scope) in self._forms else _JSON
-        await _Passage(self._app, scope, receive, send, self._largest, self._slowest, kinds).go()
+        path, largest = _path(scope), self._largest
+        kinds = _FORMS if path in self._forms else _JSON
+        upload = None if self._uploads is None else self._uploads.at(path)
+        if upload is not None:
+            kinds, largest = _JSON | upload.kinds, upload.largest
+        await _Passage(self._app, scope, receive, send, largest, self._slowest, kinds).go()
 
 
 def _path(scope: Scope) -> str:
@@ -87,7 +98,7 @@ class _Passage:
         send: Send,
         largest: int,
         slowest: float,
-        kinds: frozenset[bytes],
+        kinds: frozenset[str],
     ) -> None:
         self._app, self._scope, self._receive, self._send = app, scope, receive, send
         self._largest, self._slowest, self._kinds = largest, slowest, kinds
@@ -144,8 +155,8 @@ class _Passage:
             return TOO_LARGE, self._at_most()
         has_body = self._scope["method"] in _BODIES and (b"transfer-encoding" in names or length not in (None, b"0"))
         kind = self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if has_body and kind not in self._kinds:
-            return WRONG_TYPE, "expected the header Content-Type: application/json"
+        if has_body and kind.decode("latin-1") not in self._kinds:
+            return WRONG_TYPE, f"expected the header Content-Type: {' or '.join(sorted(self._kinds))}"
         return None
 
     def _oversized(self) -> tuple[Kind, str] | None:

@@ -149,7 +149,8 @@ def document_of(web: FastAPI) -> dict[str, Any]:
             schemas[name]["examples"] = [example]
     document["components"]["responses"] = {_name(status): _problem(status) for status in _REFUSALS}
     used = {tag for methods in document["paths"].values() for one in methods.values() for tag in one.get("tags", [])}
-    document["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
+    tags = {**TAGS, **getattr(web.state, "tags", {})}
+    document["tags"] = [{"name": name, "description": tags[name]} for name in tags if name in used]
     return document
 
 

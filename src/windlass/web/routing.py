@@ -94,6 +94,20 @@ class Repeatable(Route):
         super().__init__(path, endpoint, **more)
 
 
+class Uploading(APIRoute):
+    """One that is sent a file: it is read once it is known who asks. Its path is declared in `Routes.uploads`."""
+
+    def get_route_handler(self) -> Handle:
+        """The route's own handler, after who asks."""
+        carry_out = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            await identified(request)
+            return await carry_out(request)
+
+        return handle
+
+
 def attempt_of(request: Request) -> Attempt | None:
     """The attempt that this request is; None without a key. Jobs made by it take their ids from it."""
     return getattr(request.state, "attempt", None)
