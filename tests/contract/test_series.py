@@ -18,6 +18,8 @@ async def test_texts_are_kept_by_name_and_instant(store: Store, other: Store) ->
     kept = [(now - 3 * MINUTE, "first"), (now - 2 * MINUTE, '{"b": "\u00e9 \\u0000 1 2"}'), (now - MINUTE, "last")]
     assert list(await other.series.read("a", now - 3 * MINUTE)) == kept
     assert list(await other.series.read("a", now - 2 * MINUTE)) == kept[1:]
+    assert list(await other.series.read("a", now - 3 * MINUTE, now - MINUTE)) == kept[:2]
+    assert list(await other.series.read("a", now - 2 * MINUTE, now - 2 * MINUTE)) == []
     assert [text for _, text in await other.series.read("b", now - 9 * MINUTE)] == ["of another"]
     assert list(await other.series.read("c", now - 9 * MINUTE)) == []
     assert [await other.series.last(name) for name in "abc"] == [now - MINUTE, now - MINUTE, None]

@@ -58,6 +58,9 @@ async def test_failures_of_one_kind_are_one_group(app: Windlass) -> None:
     ends = [one.finished_at for one in sent if one.finished_at is not None]
     assert (largest.first_seen, largest.last_seen) == (min(ends), max(ends))
     assert len({one.fingerprint for one in found.groups}) == 3
+    assert sum(largest.seen.values()) == 5
+    assert {at.replace(second=0, microsecond=0) for at in ends} == {*largest.seen}
+    assert (await app.dead_letters.retrying()).groups == ()
 
     for search, count in (({"type": "send"}, 6), ({"queue": "slow"}, 1), ({"user": "ada"}, 1), ({"user": "bob"}, 0)):
         wanted: Any = search
@@ -173,6 +176,11 @@ async def test_many_are_replayed_once_at_a_rate_and_the_report_says_what_became_
     assert made[0].status is Status.QUEUED
     assert made[1].status is Status.SCHEDULED
 
+    rehearsed = await app.dead_letters.rehearse(fingerprint=group.fingerprint)
+    assert (rehearsed.matched, rehearsed.looked_at) == (700, 200)
+    assert {*rehearsed.skipped} == {Skipped.ALREADY_REPLAYED}
+    assert sorted(rehearsed.skipped[Skipped.ALREADY_REPLAYED]) == sorted(one.id for one in jobs[-20:])
+
     rest = await app.dead_letters.replay_all(fingerprint=group.fingerprint)
     assert (rest.matched, rest.replayed, rest.skipped) == (700, 680, {Skipped.ALREADY_REPLAYED: 20})
     again = await app.dead_letters.replay_all(everything=True)
@@ -189,7 +197,12 @@ async def test_what_cannot_be_replayed_is_skipped_and_told(app: Windlass) -> Non
     holder = await app.enqueue("send", {"order": 3}, unique="k")
     await app.store.jobs.insert([draft(queue="small")])
     await app.queues.limit_depth("small", 1)
+    rehearsed = await app.dead_letters.rehearse(queue="default")
+    assert (rehearsed.matched, rehearsed.looked_at, {*rehearsed.skipped}) == (2, 2, {Skipped.KEY_HELD})
+    rehearsed = await app.dead_letters.rehearse()
+    assert (rehearsed.matched, rehearsed.exact) == (3, True)
     told = await app.dead_letters.replay_all(everything=True)
+    assert {why: len(ids) for why, ids in rehearsed.skipped.items()} == told.skipped
     assert (told.matched, told.replayed) == (3, 1)
     assert told.skipped == {Skipped.KEY_HELD: 1, Skipped.QUEUE_FULL: 1}
     await holder.cancel()

@@ -145,6 +145,14 @@ async def test_what_is_added_up_is_what_was_noted(app: Windlass) -> None:
         assert [n for n in backlog.waiting if n is not None] == [2.5, 9]
         month = await app.stats.charts(timedelta(days=30), max_age=0)
         assert (month.total.runs, month.total.run) == (60, charts.total.run)
+        # And of a time that is over, in shorter steps.
+        before = await app.stats.charts(timedelta(hours=10), until=long_ago + timedelta(hours=1), max_age=0)
+        assert (before.total.runs, before.step, len(before.steps)) == (40, 5 * MINUTE, 121)
+        assert [n for n in before.backlog[0].waiting if n is not None] == [long_ago.minute, long_ago.minute + 5]
+        lately = await app.stats.charts(timedelta(minutes=20), until=minutes[-1].minute + MINUTE, max_age=0)
+        assert (lately.total.runs, lately.step) == (20, MINUTE)
+        to_come = await app.stats.charts(timedelta(hours=1), until=now + timedelta(days=9), max_age=0)
+        assert to_come.total.runs == 20
 
 
 def standing(waiting: int) -> Gauges:

@@ -202,6 +202,7 @@ async def test_dead_letters_are_grouped_and_replayed(app: Windlass, ask: Ask) ->
         result = (await ended(client, begun))["result"]
     assert everything.status_code == 422
     assert (counted["matched"], counted["id"], theirs["matched"]) == (1, None, 0)
+    assert (counted["lookedAt"], counted["conflicts"]) == (1, [])
     assert (begun.status_code, begun.json()["matched"], result["done"]) == (202, 1, 1)
     [replayed] = (await app.jobs.find(type="fail", status="queued")).jobs
     assert (replayed.replay_of, replayed.user_id) == (failing["id"], "ann")

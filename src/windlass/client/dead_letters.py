@@ -14,10 +14,12 @@ from windlass.client.jobs import MOST_AT_ONCE
 from windlass.client.operating import operate
 from windlass.client.replaying import replay
 from windlass.client.searching import DEAD_WORDS, DeadSearch, print_of, words_of
+from windlass.client.sharing import SharedByQuestion
 from windlass.core.errors import MoveRefused, PayloadInvalid, SettingsError
 from windlass.core.events import JobDiscarded, JobOperated
 from windlass.core.fingerprint import fingerprint
 from windlass.core.keys import shown
+from windlass.core.signals import as_duration
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Created, Duplicate, Full, Operated
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from windlass.client.client import Client
     from windlass.client.handle import Handle
     from windlass.client.jobs import JobsRoom
+    from windlass.client.rehearsing import Rehearsal
     from windlass.client.searching import Search
     from windlass.core.draft import Draft
     from windlass.core.job import Job
@@ -49,6 +52,8 @@ class DeadGroup:
     last_seen: datetime | None
     example: str
     """the id of the newest"""
+    seen: Mapping[datetime, int] = field(default_factory=dict["datetime", int])
+    """how many failed in each minute"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,29 +114,48 @@ class Discarded:
 class DeadLettersRoom:
     """Failed jobs are dead letters: kept for someone to look at, to replay or to discard."""
 
-    def __init__(self, client: Client, jobs: JobsRoom) -> None:
+    def __init__(self, client: Client, jobs: JobsRoom, shared: SharedByQuestion | None = None) -> None:
         self._client, self._jobs = client, jobs
+        self._shared = SharedByQuestion() if shared is None else shared
 
     def only(self, user: str) -> DeadLettersRoom:
         """The same for the failed jobs of one user; see `app.jobs.only`."""
-        return DeadLettersRoom(self._client, self._jobs.only(user))
+        return DeadLettersRoom(self._client, self._jobs.only(user), self._shared)
 
-    async def groups(self, *, most: int = MOST_AT_ONCE, **search: Unpack[DeadSearch]) -> DeadGroups:
-        """What went wrong, by fingerprint, among the newest `most` failed jobs that match."""
+    async def groups(
+        self, *, most: int = MOST_AT_ONCE, max_age: float | timedelta = 0, **search: Unpack[DeadSearch]
+    ) -> DeadGroups:
+        """What went wrong, by fingerprint, among the newest `most` failed jobs that match.
+
+        With a `max_age` all who ask for the same share one answer of at most that age.
+        """
         check_count(most, "most")
-        found: dict[str, DeadGroup] = {}
+        question = "failed", self._jobs.user, most, repr(sorted(search.items()))
+        return await self._shared.get(
+            question, lambda: self._groups(Status.FAILED, most, search), as_duration(max_age, "max_age")
+        )
+
+    async def retrying(self, *, most: int = MOST_AT_ONCE, max_age: float | timedelta = 0) -> DeadGroups:
+        """The same of jobs that are not dead yet: they failed, and wait to be tried again."""
+        check_count(most, "most")
+        question = "retrying", self._jobs.user, most
+        return await self._shared.get(
+            question, lambda: self._groups(Status.RETRYING, most, {}), as_duration(max_age, "max_age")
+        )
+
+    async def _groups(self, status: Status, most: int, search: DeadSearch) -> DeadGroups:
+        found: dict[str, _Group] = {}
         looked_at, complete = 0, True
-        async with aclosing(self._each(search)) as jobs:
+        async with aclosing(self._each(search, status)) as jobs:
             async for job, print_ in jobs:
                 if looked_at >= most:
                     complete = False
                     break
                 looked_at += 1
-                found[print_] = _with(found.get(print_), job, print_)
-        ordered = sorted(found.values(), key=lambda one: (-one.count, one.fingerprint))
-        wanted = search.get("fingerprint")
-        groups = tuple(one for one in ordered if wanted is None or one.fingerprint == wanted)
-        return DeadGroups(groups=groups, looked_at=looked_at, complete=complete)
+                found.setdefault(print_, _Group(job)).add(job)
+        groups = [group.told(print_) for print_, group in found.items() if search.get("fingerprint") in (None, print_)]
+        ordered = sorted(groups, key=lambda one: (-one.count, one.fingerprint))
+        return DeadGroups(groups=tuple(ordered), looked_at=looked_at, complete=complete)
 
     async def find(self, *, limit: int = 50, most: int = MOST_AT_ONCE, **search: Unpack[DeadSearch]) -> DeadJobs:
         """The newest failed jobs that match, at most `limit`, among the newest `most`."""
@@ -189,6 +213,13 @@ class DeadLettersRoom:
                     _tell(progress, replace(bulk, done=run.replayed, refused=run.matched - run.replayed))
         return replace(run.report(), dry_run=dry_run)
 
+    async def rehearse(self, *, limit: int | None = None, **search: Unpack[DeadSearch]) -> Rehearsal:
+        """How many a replay of what matches would be about, and of the newest of them which it would skip, and why."""
+        from windlass.client.rehearsing import rehearse  # only who asks for it
+
+        words = words_of(search, DEAD_WORDS)
+        return await rehearse(self._client, self._jobs, cast("Search", words), limit)
+
     async def discard(self, job_id: str, *, actor: str = "operator", reason: str | None = None) -> None:
         """Delete a failed job with its history; announced with who did it and why."""
         job = await self._jobs.get(await self._dead(job_id, "discarded"))
@@ -243,9 +274,12 @@ class DeadLettersRoom:
             raise MoveRefused(job.id, job.status, wanted)
         return job.id
 
-    async def _each(self, search: DeadSearch) -> AsyncGenerator[tuple[Job, str], None]:
+    async def _each(
+        self, search: DeadSearch, status: Status = Status.FAILED
+    ) -> AsyncGenerator[tuple[Job, str], None]:
         """Failed jobs that match but for the fingerprint, newest first, each with its own."""
         plain, _ = _plain(search)
+        plain["status"] = status
         async with aclosing(self._jobs.each(**plain)) as jobs:
             async for job in jobs:
                 yield job, fingerprint(job.type, job.error)
@@ -338,21 +372,35 @@ class Replaying:
             self._client.hub.tell(event)
 
 
-def _with(group: DeadGroup | None, job: Job, print_: str) -> DeadGroup:
-    at = job.finished_at
-    if group is None:
+class _Group:
+    """Jobs of one fingerprint, as they are met; the newest comes first."""
+
+    def __init__(self, newest: Job) -> None:
+        self._newest, self._count = newest, 0
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+        self._seen: Counter[datetime] = Counter()
+
+    def add(self, job: Job) -> None:
+        self._count += 1
+        at = job.finished_at or job.updated_at
+        self._first = at if self._first is None else min(self._first, at)
+        self._last = at if self._last is None else max(self._last, at)
+        self._seen[at.replace(second=0, microsecond=0)] += 1
+
+    def told(self, print_: str) -> DeadGroup:
+        job = self._newest
         return DeadGroup(
             fingerprint=print_,
             type=job.type,
             error="" if job.error is None else job.error.type,
             message="" if job.error is None else job.error.message,
-            count=1,
-            first_seen=at,
-            last_seen=at,
+            count=self._count,
+            first_seen=self._first,
+            last_seen=self._last,
             example=job.id,
+            seen=dict(self._seen),
         )
-    seen = [one for one in (group.first_seen, group.last_seen, at) if one is not None]
-    return replace(group, count=group.count + 1, first_seen=min(seen, default=None), last_seen=max(seen, default=None))
 
 
 def check_rate(rate: float | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from windlass.client.charts import Charts, charts_of
 from windlass.client.counting import Counts
 from windlass.client.stats import HOUR, SECOND, Overview, chart_span, since_of
+from windlass.client.stepping import LONGEST
 from windlass.core.signals import as_duration
 from windlass.core.spread import spread_of
 from windlass.stores.contract import Count, Minute, StatusCount
@@ -44,14 +45,16 @@ class OwnStats:
         self,
         since: float | timedelta = HOUR,
         *,
+        until: datetime | None = None,
         queue: str | None = None,
         type: str | None = None,
         max_age: float | timedelta = SECOND,
     ) -> Charts:
         """What there is to draw of the user's jobs; what stood in queues and who worked is not told to one user."""
         span = chart_span(since)
-        seen = await self.read(span, max_age=max_age)
-        return charts_of(seen.at, span, seen.minutes, queue=queue, type=type)
+        seen = await self.read(span if until is None else LONGEST, max_age=max_age)
+        at = seen.at if until is None else min(until, seen.at)
+        return charts_of(at, span, (one for one in seen.minutes if one.minute < at), queue=queue, type=type)
 
     async def _ask(self, span: timedelta) -> Overview:
         at = await (await self._client.ready()).now()

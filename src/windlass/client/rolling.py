@@ -100,6 +100,18 @@ class Rolled(Generic[T]):
                 first = max([first, *(at + level for at, _ in some[-1:])])
         return found, first
 
+    async def between(
+        self, store: Store, step: timedelta, first: datetime, until: datetime
+    ) -> tuple[list[tuple[datetime, T]], datetime]:
+        """The same of a time that may be long ago, which is not remembered; all of it begins before `until`."""
+        found: list[tuple[datetime, T]] = []
+        for level in reversed(self._track.levels):
+            if level <= step and first < until:
+                texts = await store.series.read(self._track.series(level), first, until)
+                found += [(at, self._track.value(at, text)) for at, text in texts if at + level <= until]
+                first = max([first, *(at + level for at, _ in found[-1:])])
+        return found, first
+
     async def _read(self, store: Store, level: timedelta, first: datetime) -> list[tuple[datetime, T]]:
         known = self._known[level]
         if first < self._first.get(level, first + MINUTE):

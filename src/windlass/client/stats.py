@@ -116,15 +116,19 @@ class StatsRoom:
         self,
         since: float | timedelta = HOUR,
         *,
+        until: datetime | None = None,
         queue: str | None = None,
         type: str | None = None,
         max_age: float | timedelta = SECOND,
     ) -> Charts:
         """What there is to draw of the last hour or another time, of all jobs or those of a queue or a type.
 
-        As `read`: one call to the store serves all who ask within that age, of whatever queue or type.
+        As `read`: one call to the store serves all who ask within that age, of whatever queue or type. With `until` it
+        is so long a time up to that instant, in steps that are as short as for a time up to now.
         """
         span, age = chart_span(since), as_duration(max_age, "max_age")
+        if until is not None:
+            return await self._drawn.get((span, queue, type, until), lambda: self._before(span, until, queue, type), age)
         seen = await self.read(span, max_age=age)
 
         async def drawn() -> Charts:
@@ -134,6 +138,16 @@ class StatsRoom:
             return charts_of(seen.at, span, seen.minutes, samples, queue=queue, type=type)
 
         return await self._drawn.get((span, queue, type, seen.at), drawn, age or SECOND)
+
+    async def _before(self, span: timedelta, until: datetime, queue: str | None, type_: str | None) -> Charts:
+        store = await self._client.ready()
+        step, at = step_of(span), min(until, await store.now())
+        first = begin_of(at - span, step)
+        parts, reached = await self._rolled.between(store, step, first, at)
+        minutes = [one for _, some in parts for one in some]
+        minutes += await store.views.ended(max(reached, first), at)
+        samples, _ = await self._sampled.between(store, step, first, at)
+        return charts_of(at, span, minutes, samples, queue=queue, type=type_)
 
     async def counts(self, *, max_age: float | timedelta = SECOND) -> Counts:
         """How many jobs stand where."""

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
     from windlass.client.dead_letters import DeadGroups
+    from windlass.client.rehearsing import Rehearsal
     from windlass.client.workers import WorkerState
     from windlass.core.history import Entry
     from windlass.core.job import Job
@@ -254,6 +255,34 @@ def dead_letters_shape(found: DeadGroups, newest: Page, *, inside: bool) -> Dead
     items = [job_shape(job, inside=inside) for job in newest.jobs]
     return DeadLettersShape(
         groups=groups, looked_at=found.looked_at, complete=found.complete, items=items, next_cursor=newest.next
+    )
+
+
+class ConflictShape(Shape):
+    """Jobs that a replay would leave out, and why."""
+
+    why: str
+    count: int
+    examples: list[str]
+    """the ids of some"""
+
+
+class RehearsalShape(Shape):
+    """How many a replay would be about, and which of the newest of them it would leave out."""
+
+    id: None = None
+    matched: int
+    exact: bool
+    dry_run: bool = True
+    looked_at: int
+    conflicts: list[ConflictShape]
+
+
+def rehearsal_shape(found: Rehearsal) -> RehearsalShape:
+    """What a replay would meet."""
+    conflicts = [ConflictShape(why=why, count=len(ids), examples=[*ids[:5]]) for why, ids in found.skipped.items()]
+    return RehearsalShape(
+        matched=found.matched, exact=found.exact, looked_at=found.looked_at, conflicts=conflicts
     )
 
 

@@ -16,8 +16,11 @@ class Series(Protocol):
         """Keep this text, in place of one that is kept under the same name and instant."""
         ...
 
-    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
-        """What is kept under the name from this instant on, oldest first. Pruned once it is older than minutes are."""
+    async def read(self, name: str, first: datetime, until: datetime | None = None) -> Sequence[tuple[datetime, str]]:
+        """What is kept under the name from this instant on, and before the other if one is given, oldest first.
+
+        Pruned once it is older than minutes are.
+        """
         ...
 
     async def last(self, name: str) -> datetime | None:

@@ -21,9 +21,10 @@ class MongoSeries(Room):
         await self.link.surely(lambda: series.update_one(of, {"$set": {"text": text}}, upsert=True))
 
     @guarded
-    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+    async def read(self, name: str, first: datetime, until: datetime | None = None) -> Sequence[tuple[datetime, str]]:
         """From this instant on, oldest first."""
-        series = self.link.collection("series").find({"name": name, "at": {"$gte": first}}).sort("at", 1)
+        at = {"$gte": first} if until is None else {"$gte": first, "$lt": until}
+        series = self.link.collection("series").find({"name": name, "at": at}).sort("at", 1)
         return [(row["at"], row["text"]) for row in await series.to_list()]
 
     @guarded

@@ -14,7 +14,10 @@ PUT = """
 INSERT INTO windlass_series (name, at, text) VALUES ($1::text, $2::timestamptz, $3::text)
 ON CONFLICT (name, at) DO UPDATE SET text = excluded.text
 """
-READ = "SELECT at, text FROM windlass_series WHERE name = $1::text AND at >= $2::timestamptz ORDER BY at"
+READ = """
+SELECT at, text FROM windlass_series
+WHERE name = $1::text AND at >= $2::timestamptz AND at < coalesce($3::timestamptz, 'infinity') ORDER BY at
+"""
 LAST = "SELECT max(at) FROM windlass_series WHERE name = $1::text"
 
 
@@ -27,9 +30,9 @@ class PostgresSeries(Room):
         await self.link.fetch(PUT, name, at, text)
 
     @guarded
-    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+    async def read(self, name: str, first: datetime, until: datetime | None = None) -> Sequence[tuple[datetime, str]]:
         """From this instant on, oldest first."""
-        return [(at, text) for at, text in await self.link.fetch(READ, name, first)]
+        return [(at, text) for at, text in await self.link.fetch(READ, name, first, until)]
 
     @guarded
     async def last(self, name: str) -> datetime | None:

@@ -21,9 +21,10 @@ class RedisSeries(Room):
         await self.link.run("note_at", [name, as_ms(at), text])
 
     @guarded
-    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+    async def read(self, name: str, first: datetime, until: datetime | None = None) -> Sequence[tuple[datetime, str]]:
         """From this instant on, oldest first."""
-        found = await self.link.command("ZRANGEBYSCORE", self.link.key(f"series:{name}"), as_ms(first), "+inf")
+        last = "+inf" if until is None else f"({as_ms(until)}"
+        found = await self.link.command("ZRANGEBYSCORE", self.link.key(f"series:{name}"), as_ms(first), last)
         parts = (member.decode().partition(" ") for member in found)
         return [(instant(int(at)), text) for at, _, text in parts]
 

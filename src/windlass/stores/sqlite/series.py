@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from windlass.stores.sqlite.engine import Engine
 
 PUT = "INSERT OR REPLACE INTO windlass_series (name, at, text) VALUES (?, ?, ?)"
-READ = "SELECT at, text FROM windlass_series WHERE name = ? AND at >= ? ORDER BY at"
+READ = "SELECT at, text FROM windlass_series WHERE name = ? AND at >= ? AND at < ? ORDER BY at"
+_EVER = 2**62
 LAST = "SELECT max(at) FROM windlass_series WHERE name = ?"
 
 
@@ -28,9 +29,10 @@ class SqliteSeries:
         """Keep this text."""
         await self._engine.write(lambda db, _: db.execute(self._sql(PUT), (name, as_ms(at), text)).rowcount)
 
-    async def read(self, name: str, first: datetime) -> Sequence[tuple[datetime, str]]:
+    async def read(self, name: str, first: datetime, until: datetime | None = None) -> Sequence[tuple[datetime, str]]:
         """From this instant on, oldest first."""
-        rows = await self._engine.read(lambda db, _: db.execute(self._sql(READ), (name, as_ms(first))).fetchall())
+        of = name, as_ms(first), _EVER if until is None else as_ms(until)
+        rows = await self._engine.read(lambda db, _: db.execute(self._sql(READ), of).fetchall())
         return [(instant(at), text) for at, text in rows]
 
     async def last(self, name: str) -> datetime | None:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict
 
 from windlass.client.searching import DeadSearch, Search
 from windlass.core.status import Status
-from windlass.web.asking import App, Reader
+from windlass.web.asking import App, Operator, Reader
 from windlass.web.given import Asked, Fingerprint, Key, Name, given_one_of
-from windlass.web.routes.bulk import COUNTED, Limit, Operating, Rate, Reason
+from windlass.web.routes.bulk import Limit, Operating, Rate, Reason
 from windlass.web.routing import Repeatable
-from windlass.web.shapes import DeadLettersShape, OperationShape, dead_letters_shape
+from windlass.web.shapes import (
+    DeadLettersShape,
+    OperationShape,
+    RehearsalShape,
+    dead_letters_shape,
+    rehearsal_shape,
+)
 
 router = APIRouter(route_class=Repeatable, tags=["dead letters"])
+
+
+REHEARSED: dict[int | str, dict[str, Any]] = {
+    200: {"model": RehearsalShape, "description": "With `dryRun`: how many it would be, and which it would leave out"}
+}
 
 
 class Replay(Asked):
@@ -48,11 +60,18 @@ async def dead_letters(
     return dead_letters_shape(groups, page, inside=caller.sees_all)
 
 
-@router.post("/queue/dead-letter/replay", status_code=202, responses=COUNTED, summary="Run failed jobs again")
-async def replay(body: Replay, response: Response, operating: Operating) -> OperationShape:
-    """Enqueue the work of failed jobs again as new jobs, as `POST /queue/bulk` does; `dryRun` only counts."""
+@router.post("/queue/dead-letter/replay", status_code=202, responses=REHEARSED, summary="Run failed jobs again")
+async def replay(
+    body: Replay, response: Response, app: App, caller: Operator, operating: Operating
+) -> OperationShape | RehearsalShape:
+    """Enqueue the work of failed jobs again as new jobs, as `POST /queue/bulk` does.
+
+    `dryRun` only counts, and of the newest 200 says which would be left out and why.
+    """
     given = {"type": body.type, "queue": body.queue, "fingerprint": body.fingerprint, "limit": body.limit}
     words = {name: value for name, value in given.items() if value is not None}
     if body.dry_run:
-        return await operating.count("replay", words, response)
+        told = await operating.count("replay", words, response)
+        found = await caller.dead_letters(app).rehearse(**cast("Any", words))
+        return rehearsal_shape(replace(found, matched=told.matched, exact=told.exact))
     return await operating.begin("replay", words, response, rate=body.rate, reason=body.reason)
