@@ -51,6 +51,7 @@ NEEDS = {
     ("GET", "/types"): "read",
     ("GET", "/types/{type}"): "read",
     ("GET", "/audit"): "admin",
+    ("GET", "/audit/export"): "admin",
     ("GET", "/health"): "admin",
     ("GET", "/keys"): "admin",
     ("POST", "/keys"): "admin",

@@ -253,13 +253,18 @@ async def _handled(jobs: JobsRoom, workers: Sequence[WorkerState]) -> Check:
     )
 
 
-async def _parked(store: Store, jobs: JobsRoom, workers: Sequence[WorkerState]) -> Check:
+async def parked_jobs(store: Store, jobs: JobsRoom, workers: Sequence[WorkerState]) -> list[Job]:
+    """Jobs that no handler could read the payload of, of each type the first hundred."""
     page = await jobs.find(status=Status.BLOCKED, limit=_MOST_LOOKED_AT)
     types = {job.type for job in page.jobs if Kind.PAYLOAD.blocks(job.blocked_by)}
     types |= {info.declared.type for info in await store.types.list()}
     types |= {type_ for worker in workers for type_ in worker.types}
     lines = [BlockedBy(Kind.PAYLOAD, type_).text for type_ in sorted(types)]
-    parked = await store.views.blocked(lines, _MOST_PARKED)
+    return await store.views.blocked(lines, _MOST_PARKED)
+
+
+async def _parked(store: Store, jobs: JobsRoom, workers: Sequence[WorkerState]) -> Check:
+    parked = await parked_jobs(store, jobs, workers)
     if not parked:
         return Check(Level.PASS, "payloads", "no job is parked: handlers could read what they met")
     counts = Counter(job.type for job in parked).most_common(_NAMED)

@@ -274,9 +274,7 @@ class DeadLettersRoom:
             raise MoveRefused(job.id, job.status, wanted)
         return job.id
 
-    async def _each(
-        self, search: DeadSearch, status: Status = Status.FAILED
-    ) -> AsyncGenerator[tuple[Job, str], None]:
+    async def _each(self, search: DeadSearch, status: Status = Status.FAILED) -> AsyncGenerator[tuple[Job, str], None]:
         """Failed jobs that match but for the fingerprint, newest first, each with its own."""
         plain, _ = _plain(search)
         plain["status"] = status

@@ -6,20 +6,23 @@ import asyncio
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from windlass.client.checking import Check, Level, being_migrated, examine
+from windlass.client.checking import Check, Level, being_migrated, examine, parked_jobs
+from windlass.client.sharing import Shared
+from windlass.client.workers import live_workers
 from windlass.core.errors import SettingsError, WindlassError
 from windlass.core.keys import shown
 from windlass.core.signals import as_duration
 from windlass.core.wording import span
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from windlass.client.client import Client
     from windlass.client.jobs import JobsRoom
+    from windlass.core.job import Job
 
 WITHIN = timedelta(seconds=5)
 UNREACHABLE = "check the URL, the server and the rights"
@@ -38,15 +41,43 @@ class Readiness:
         return self.ready
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """All checks, when they were made by this host's clock, and how long that took."""
+
+    checks: tuple[Check, ...]
+    at: datetime
+    took: timedelta
+
+
 class HealthRoom:
     """What `windlass doctor` shows, as values."""
 
     def __init__(self, client: Client, jobs: JobsRoom) -> None:
         self._client, self._jobs = client, jobs
+        self._checked: Shared[Examined] = Shared()
+        self._parked: Shared[Sequence[Job]] = Shared()
 
     async def check(self) -> list[Check]:
         """Every check of store, schema, workers and jobs. An unreachable store is a check that fails, no exception."""
         return [check async for check in self.checks()]
+
+    async def examined(self, *, max_age: float | timedelta = 0) -> Examined:
+        """The same, and when; many who ask share what is of at most that age, while it is found out anew a last one."""
+        return await self._checked.get(self._examine, as_duration(max_age, "max_age"))
+
+    async def parked(self, *, max_age: float | timedelta = 0) -> Sequence[Job]:
+        """Jobs that wait for a handler that can read their payload, of each type the first hundred."""
+        return await self._parked.get(self._find_parked, as_duration(max_age, "max_age"))
+
+    async def _examine(self) -> Examined:
+        began = time.monotonic()
+        checks = await self.check()
+        return Examined(checks=tuple(checks), at=datetime.now(UTC), took=timedelta(seconds=time.monotonic() - began))
+
+    async def _find_parked(self) -> Sequence[Job]:
+        store = await self._client.ready()
+        return await parked_jobs(store, self._jobs, await live_workers(store))
 
     async def checks(self) -> AsyncGenerator[Check, None]:
         """The same one by one, each as soon as it is done."""

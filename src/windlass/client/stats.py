@@ -128,7 +128,8 @@ class StatsRoom:
         """
         span, age = chart_span(since), as_duration(max_age, "max_age")
         if until is not None:
-            return await self._drawn.get((span, queue, type, until), lambda: self._before(span, until, queue, type), age)
+            question = span, queue, type, until
+            return await self._drawn.get(question, lambda: self._before(span, until, queue, type), age)
         seen = await self.read(span, max_age=age)
 
         async def drawn() -> Charts:

@@ -281,9 +281,7 @@ class RehearsalShape(Shape):
 def rehearsal_shape(found: Rehearsal) -> RehearsalShape:
     """What a replay would meet."""
     conflicts = [ConflictShape(why=why, count=len(ids), examples=[*ids[:5]]) for why, ids in found.skipped.items()]
-    return RehearsalShape(
-        matched=found.matched, exact=found.exact, looked_at=found.looked_at, conflicts=conflicts
-    )
+    return RehearsalShape(matched=found.matched, exact=found.exact, looked_at=found.looked_at, conflicts=conflicts)
 
 
 class OperationShape(Shape):

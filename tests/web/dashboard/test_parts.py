@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from windlass import SettingsError, Windlass
 from windlass.web.access.authenticating import Open
 from windlass.web.dashboard import charts
 from windlass.web.dashboard.assets import Assets
-from windlass.web.dashboard.charts import Series
+from windlass.web.dashboard.charts import Series, Shared
 from windlass.web.dashboard.dashboard import Dashboard
 from windlass.web.dashboard.json_tree import MOST, json_tree
 from windlass.web.dashboard.rendering import FOLDER
@@ -56,12 +57,44 @@ def test_a_chart_has_the_same_figures_as_a_table_and_no_style(draw: Callable[...
 
 def test_a_heat_map_is_darker_where_there_is_more() -> None:
     told = charts.heat("Run times", AT, [("< 1 s", [0, 1, 100]), ("< 10 s", [0, 0, 7])])
-    assert re.findall(r"heat h(\d)", told) == ["1", "6", "3"]
+    shades = dict(re.findall(r'heat h(\d)" d="([^"]+)"', told))
+    assert {shade: path.count("M") for shade, path in shades.items()} == {"1": 1, "3": 1, "6": 1}
+    assert shades["6"].startswith("M666.7 100.0h")
     assert '<td class="num">100</td>' in told
+
+
+def test_a_chart_on_a_shared_axis_carries_its_figures_for_a_script_and_can_be_a_table() -> None:
+    shared = Shared(
+        name="x", step=timedelta(minutes=1), zoom="?from=FROM&until=UNTIL", table="?table=x", jobs="/j?q=QUERY"
+    )
+    series = [Series(EVIL, [1, None, 1234.5], 1, "12", "/list?a=1&b=2", 'queue:"a b"')]
+    told = charts.lines(EVIL, AT, series, shared=shared)
+    assert 'data-v="1 - 1234.5"' in told
+    assert f'data-first="{AT[0].timestamp() * 1000:.0f}"' in told
+    assert "<script" not in told
+    assert "<table" not in told
+    table = charts.lines(EVIL, AT, series, shared=replace(shared, as_table=True))
+    assert re.findall(r'<td class="num">([^<]*)</td>', table) == ["1", "–", "1,234.5"]
+    assert "<svg" not in table
+
+
+def test_percentiles_far_apart_are_all_seen() -> None:
+    told = charts.bands("Waits", AT, [Series("p50", [2, 3, 2]), Series("p99", [60_000, None, 90_000])], charts.in_ms)
+    assert re.findall(r"<span>([^<]+)</span>", told)[:2] == ["1 m 40 s", "10.0 s"]
+    heights = [
+        float(y)
+        for points in re.findall(r'<polyline[^>]+points="([^"]+)"', told)
+        for y in re.findall(r",([\d.]+)", points)
+    ]
+    assert max(heights) < 195
+    assert min(heights) > 0
+    assert charts.round_up(0) == 1
+    assert [charts.round_up(n) for n in (0.9, 7, 11, 480)] == [1.0, 8.0, 15.0, 500.0]
 
 
 def test_small_drawings_stand_any_figures() -> None:
     for values in ([], [0], [0, 0], [5], [1, 2, 10**12]):
+        assert "nan" not in charts.sparkbars(values, EVIL).lower()
         assert "nan" not in charts.sparkline(values, EVIL).lower()
     assert 'width="100.0"' in charts.bar(50, 10, "too many")
     assert 'width="0.0"' in charts.bar(1, 0, "of none")

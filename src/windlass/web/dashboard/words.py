@@ -43,7 +43,8 @@ def short(value: float | None) -> str:
         if abs(value) >= bound:
             scaled = value / (1e3 if word == "k" else bound)
             return f"{scaled:.0f}{word}" if scaled >= 100 else f"{scaled:.1f}{word}"
-    return number(value if isinstance(value, int) else round(value, 1))
+    rounded = round(value, 1)
+    return number(int(rounded) if rounded == int(rounded) else rounded)
 
 
 def counted(count: Count) -> str:

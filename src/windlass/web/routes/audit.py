@@ -6,26 +6,39 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
+from fastapi.responses import Response, StreamingResponse
 
 from windlass.web.asking import Admin, App
 from windlass.web.given import Key, Moment, Sought
 from windlass.web.shapes import Instant, Shape
 
 if TYPE_CHECKING:
-    from windlass.stores.contract import AuditEntry
+    from collections.abc import AsyncGenerator
+
+    from windlass.stores.contract import AuditEntry, AuditPage
+    from windlass.web.answers import Answers
 
 router = APIRouter(tags=["audit"])
 Name = Key | None
+_AT_ONCE = 500
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+}
 
 
-class Entries(Sought):
-    """Which entries, and which page of them."""
+class Chosen(Sought):
+    """Which entries."""
 
     actor: Name = None
     action: Name = None
     object: Name = None
     since: Moment | None = None
     until: Moment | None = None
+
+
+class Entries(Chosen):
+    """Which entries, and which page of them."""
+
     limit: Annotated[int, Query(ge=1, le=1000)] = 100
     cursor: str | None = None
 
@@ -62,6 +75,35 @@ async def trail(wanted: Annotated[Entries, Query()], app: App, _: Admin) -> Audi
         after=wanted.cursor,
     )
     return AuditPageShape(items=[_shape(one) for one in page.entries], next_cursor=page.next)
+
+
+@router.get("/audit/export", summary="The audit trail as a file", response_class=Response, responses=_STREAMED)
+async def export(wanted: Annotated[Chosen, Query()], app: App, _: Admin) -> Response:
+    """All entries that match, newest first, as JSON: a line for each."""
+    first = await _page(app, wanted, None)
+    headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"', "Cache-Control": "no-store"}
+    return StreamingResponse(_lines(app, wanted, first), media_type="application/x-ndjson", headers=headers)
+
+
+async def _lines(app: Answers, wanted: Chosen, page: AuditPage) -> AsyncGenerator[str, None]:
+    while True:
+        for entry in page.entries:
+            yield f"{_shape(entry).model_dump_json(by_alias=True)}\n"
+        if page.next is None:
+            return
+        page = await _page(app, wanted, page.next)
+
+
+async def _page(app: Answers, wanted: Chosen, after: str | None) -> AuditPage:
+    return await app.audit.list(
+        actor=wanted.actor,
+        action=wanted.action,
+        object_=wanted.object,
+        since=wanted.since,
+        until=wanted.until,
+        limit=_AT_ONCE,
+        after=after,
+    )
 
 
 def _shape(entry: AuditEntry) -> AuditEntryShape:

@@ -2,6 +2,7 @@
 import { act } from "./act.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
+import { operations } from "./operation.js";
 import { toast } from "./toast.js";
 import { times } from "./time.js";
 
@@ -49,3 +50,4 @@ setInterval(times, 1000);
 act();
 keys({ turnTheme, copy });
 live();
+operations();

@@ -46,7 +46,8 @@ export function keys({ turnTheme, copy }) {
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
     const go = first === "g" ? document.querySelector(`[data-go="${CSS.escape(event.key)}"]`) : null;
     first = event.key === "g" && first !== "g" ? "g" : "";
-    const own = document.querySelector(`main button[data-key="${CSS.escape(event.key)}"], main a[data-key="${CSS.escape(event.key)}"]`);
+    const named = `:is(button, a)[data-key="${CSS.escape(event.key)}"]`;
+    const own = here()?.querySelector(named) ?? [...document.querySelectorAll(`main ${named}`)].find((one) => !one.closest("[data-row]"));
     const does = go ? () => go.click() : own ? () => own.click() : press[event.key];
     if (!does) return;
     event.preventDefault();

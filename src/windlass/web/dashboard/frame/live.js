@@ -136,6 +136,7 @@ function wake() {
 
 export function live() {
   if (!data.stream && !regions().length) return void (document.getElementById("live").hidden = true);
+  if (!data.stream) state.how = "poll";
   document.getElementById("live-switch").addEventListener("click", () => pause());
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) close();

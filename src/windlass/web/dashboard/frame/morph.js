@@ -10,7 +10,7 @@ function attributes(old, next) {
 
 export function morph(old, next) {
   if (old.nodeType === 3) return void (old.data !== next.data && (old.data = next.data));
-  if (old.nodeType !== 1) return;
+  if (old.nodeType !== 1 || old.hasAttribute("data-kept")) return; // a script's own
   attributes(old, next);
   if (old.nodeName === "INPUT" || old.nodeName === "TEXTAREA" || old.nodeName === "TIME") {
     if (old.nodeName === "TIME") old.textContent = next.textContent;

@@ -2,63 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from windlass.client.figures import By, RunFigures
-from windlass.client.workers import Presence
+from windlass.core.status import Status
+from windlass.core.wording import span
+from windlass.web.dashboard.pages.overview.drawing import finished, of_queue, runs, standing_of, waits
+from windlass.web.dashboard.pages.overview.window import window_of
+from windlass.web.dashboard.pages.queues.reading import paused_by, rows_of
 from windlass.web.dashboard.room import Needs, Page, Rail, Room
+from windlass.web.problems import NOT_FOUND, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windlass.client.workers import WorkerState
-    from windlass.stores.contract import QueueInfo
+    from windlass.core.declared import Declared
     from windlass.web.dashboard.visit import Visit
 
-HOUR = timedelta(hours=1)
 
+class Bound(NamedTuple):
+    """What holds jobs of a type back, as its handler declares it."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One queue as the page shows it."""
-
-    queue: QueueInfo
-    slots: int
-    """of the workers that take from it; they may take from others, too"""
-    runs: RunFigures
-    series: Sequence[int]
-    """runs that ended, by minute"""
-
-    @property
-    def rate(self) -> float:
-        """Runs that ended in a minute, over the last five."""
-        last = self.series[-6:-1]
-        return sum(last) / len(last) if last else 0.0
+    type: str
+    told: Sequence[str]
 
 
 async def show(visit: Visit) -> dict[str, Any]:
     """Every queue, with its last hour."""
-    queues = await visit.app.queues.list(max_age=1)
-    seen, workers = await visit.stats.read(since=HOUR), await visit.app.workers.list()
-    runs = seen.figures(By.QUEUE)
-    rows = [
-        Row(
-            queue=queue,
-            slots=_slots(workers, queue.name),
-            runs=runs.get(queue.name, RunFigures()),
-            series=[ended.total() for _, ended in seen.series(queue=queue.name)],
-        )
-        for queue in queues
-    ]
-    return {"rows": rows, "paused": sum(row.queue.paused_at is not None for row in rows)}
+    rows = await rows_of(visit)
+    paused = {row.queue.name: await paused_by(visit, row.queue) for row in rows if row.queue.paused_at is not None}
+    return {"rows": rows, "paused": paused}
 
 
-def _slots(workers: Sequence[WorkerState], queue: str) -> int:
-    here = [worker for worker in workers if worker.presence is Presence.ALIVE]
-    return sum(worker.slots for worker in here if not worker.queues or queue in worker.queues)
+async def show_queue(visit: Visit) -> dict[str, Any]:
+    """One queue, with its own charts."""
+    name = unquote(visit.part("name"))  # it is quoted twice: no server takes a slash in it for one of the path
+    found = await rows_of(visit, name)
+    if not found:
+        raise Refused(NOT_FOUND, "there is no such queue: it is there from the first job that names it")
+    [row] = found
+    window = window_of(visit)
+    charts, narrowed = await window.charts(visit, name), of_queue(name)
+    return {
+        "title": name,
+        "row": row,
+        "queue": row.queue,
+        "who": await paused_by(visit, row.queue),
+        "window": window,
+        "segments": window.segments(visit),
+        "total": charts.total,
+        "drawn": [
+            ("finished", finished(visit, charts, narrowed)),
+            ("standing", standing_of(visit, charts, name)),
+            ("wait", waits(visit, charts, narrowed)),
+            ("run", runs(visit, charts, narrowed)),
+        ],
+        "bounds": [_bound(one) for one in await visit.app.types.known() if _is_bound(one, name)],
+        "waiting": [status.value for status in (Status.QUEUED, Status.SCHEDULED, Status.RETRYING, Status.BLOCKED)],
+    }
+
+
+def _is_bound(declared: Declared, queue: str) -> bool:
+    return declared.enqueued_with.queue == queue and bool(_told(declared))
+
+
+def _bound(declared: Declared) -> Bound:
+    return Bound(declared.type, _told(declared))
+
+
+def _told(declared: Declared) -> list[str]:
+    options = declared.enqueued_with
+    told: list[str] = []
+    if options.limit is not None:
+        told.append(f"at most {options.limit.n} at once of {options.limit.key}")
+    if options.rate is not None:
+        each = "" if options.rate.key is None else f" of {options.rate.key}"
+        told.append(f"at most {options.rate.n} starts in {span(options.rate.per)}{each}")
+    return told
 
 
 ROOM = Room(
@@ -72,6 +93,14 @@ ROOM = Room(
             show=show,
             needs=Needs.OVERSEE,
             rail=Rail(word="Queues", icon="M3 5h14M3 10h14M3 15h9", order=30, key="q"),
+        ),
+        Page(
+            path="/queues/{name}",
+            title="Queue",
+            template="queue.html",
+            show=show_queue,
+            needs=Needs.OVERSEE,
+            under="/queues",
         ),
     ),
 )

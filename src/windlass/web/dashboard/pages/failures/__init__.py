@@ -1,0 +1,1 @@
+"""Failures: what goes wrong and why, and what to do about it."""

@@ -1,0 +1,1 @@
+"""Health: what `windlass doctor` finds, live."""

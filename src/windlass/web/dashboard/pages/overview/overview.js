@@ -1,0 +1,5 @@
+import { charts } from "../frame/charts.js";
+import { replays } from "../failures/replaying.js";
+
+charts();
+replays();
