@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 1000
 """so many of the newest failed jobs are looked at"""
-AGE = timedelta(seconds=5)
+AGE = timedelta(seconds=2)
 """viewers share what is at most so old"""
 _BARS, _BAR = 24, timedelta(hours=1)
 

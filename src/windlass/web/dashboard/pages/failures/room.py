@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windlass.web.dashboard.visit import Visit
 
 _NEWEST = 10
+_PARKED_AGE = timedelta(seconds=15)
 
 
 class Stuck(NamedTuple):
@@ -74,7 +75,7 @@ async def _example(visit: Visit, job_id: str) -> Job | None:
 
 async def _stuck(visit: Visit) -> Stuck:
     alive = [one for one in await visit.app.workers.list() if one.presence is Presence.ALIVE]
-    parked = await visit.app.health.parked(max_age=AGE)
+    parked = await visit.app.health.parked(max_age=_PARKED_AGE)
     counts = Counter(job.type for job in parked)
     examples = {job.type: job.id for job in reversed(parked)}
     return Stuck(

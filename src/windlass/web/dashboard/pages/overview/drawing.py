@@ -178,7 +178,7 @@ def _edge(ms: int) -> str:
 
 def _last(values: Sequence[float | None]) -> str:
     """The newest that is known."""
-    return next((short(round(value, 1)) for value in reversed(values) if value is not None), "")
+    return next((short(round(value)) for value in reversed(values) if value is not None), "")
 
 
 def _told(at: datetime) -> str:
