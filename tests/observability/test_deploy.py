@@ -149,14 +149,16 @@ def test_prometheus_reads_a_worker_and_the_alert_fires(shop: Shop) -> None:
             stderr=log,
         )
     try:
-        ask = httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1")
-        until_sync(lambda: queried(ask, "windlass_store_up == 1"), "the worker to be scraped", within=20)
-        until_sync(lambda: queried(ask, 'windlass_jobs_ended_total{type="bad"} == 0'), "a 0 before the first failure")
-        assert not firing(ask)
-        for _ in range(8):
-            shop.ok("enqueue", "bad")
-        until_sync(lambda: "WindlassFailureRateHigh bad" in firing(ask), "the alert to fire", within=20)
-        assert firing(ask) == {"WindlassFailureRateHigh bad"}
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1") as ask:
+            until_sync(lambda: queried(ask, "windlass_store_up == 1"), "the worker to be scraped", within=20)
+            until_sync(
+                lambda: queried(ask, 'windlass_jobs_ended_total{type="bad"} == 0'), "a 0 before the first failure"
+            )
+            assert not firing(ask)
+            for _ in range(8):
+                shop.ok("enqueue", "bad")
+            until_sync(lambda: "WindlassFailureRateHigh bad" in firing(ask), "the alert to fire", within=20)
+            assert firing(ask) == {"WindlassFailureRateHigh bad"}
     finally:
         prometheus.terminate()
         prometheus.wait(10)

@@ -6,15 +6,20 @@ An event is told by the process that made a move, after the store has said that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+
+from windlass.core.gathering import Gathering, not_well, times_of, waits_of, went_well
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
+    from windlass.core.gathering import Ended
     from windlass.core.job import Job
     from windlass.core.status import Status
     from windlass.core.transition import Transition
+
+T = TypeVar("T")
 
 
 # Enqueueing.
@@ -435,52 +440,105 @@ class Fallback(Protocol):
 class Hub:
     """Tells listeners what happened. A listener that raises is left out for that event and the work goes on.
 
-    The fallback is told last, unless somebody listens in its place.
+    The fallback is told last, unless somebody listens in its place. One with a `silent` is not told of jobs that go
+    well while it is. One that gathers (`core.gathering`) is given what happens to every job by the batch, and no event
+    of each.
     """
 
-    __slots__ = ("_fallback", "_in_its_place", "_listeners", "_quiet")
+    __slots__ = ("_each", "_fallback", "_gathering", "_heeded", "_in_its_place", "_listeners")
 
     def __init__(self, fallback: Fallback | None = None) -> None:
         self._listeners: dict[object, Callable[[Event], Any]] = {}
         self._fallback = fallback
         self._in_its_place: set[object] = set()
-        self._quiet: dict[object, Fallback] = {}
-        """those of them that may be silent"""
+        self._each: tuple[tuple[Callable[[Event], Any], Fallback | None], ...] = ()
+        """who is told of each job by an event; and the same again where it may be silent"""
+        self._gathering: tuple[Gathering, ...] = ()
+        self._heeded: Sequence[Callable[[Event], Any]] = ()
+        """who heeded jobs that go well when some were claimed: who is silent is not asked anew for each of them"""
+        self._sort()
 
     def listen(self, listener: Callable[[Event], Any], *, in_place_of_fallback: bool = False) -> Callable[[], None]:
-        """Add a listener; call what is returned to remove it, once or more. One with a `silent` is asked for it."""
+        """Add a listener; call what is returned to remove it, once or more."""
         # Under a key of its own: one that listens twice is told twice, and each removal removes its own.
         key = object()
         self._listeners[key] = listener
-        if hasattr(listener, "silent"):
-            self._quiet[key] = cast("Fallback", listener)
         if in_place_of_fallback:
             self._in_its_place.add(key)
+        self._sort()
 
         def remove() -> None:
             self._listeners.pop(key, None)
-            self._quiet.pop(key, None)
             self._in_its_place.discard(key)
+            self._sort()
 
         return remove
 
+    def _sort(self) -> None:
+        everybody: list[Any] = [*self._everybody()]
+        self._gathering = tuple(one for one in everybody if isinstance(one, Gathering))
+        each = [one for one in everybody if not isinstance(one, Gathering)]
+        self._each = tuple((one, one if hasattr(one, "silent") else None) for one in each)
+        self._heeded = self._heeding()
+
+    def _everybody(self) -> tuple[Callable[[Event], Any], ...]:
+        listeners = (*self._listeners.values(),)
+        return listeners if self._fallback is None or self._in_its_place else (*listeners, self._fallback)
+
     @property
     def silent(self) -> bool:
-        """Whether nobody would do anything about a job that goes well, so that a hot path need not build the event."""
-        if len(self._listeners) > len(self._quiet):
-            return False
-        for one in [*self._quiet.values()]:
-            if not one.silent:
-                return False
-        return self._fallback is None or bool(self._in_its_place) or self._fallback.silent
+        """Whether nobody would do anything about a job that goes well, so that a hot path need not tell of it."""
+        return not self._gathering and not self._heeding()
+
+    def _heeding(self) -> Sequence[Callable[[Event], Any]]:
+        """Who wants an event of a job that goes well."""
+        return [one for one, quiet in self._each if quiet is None or not quiet.silent]
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""
-        listeners = (*self._listeners.values(),)
-        if self._fallback is not None and not self._in_its_place:
-            listeners += (self._fallback,)
-        for listener in listeners:
+        for listener in self._everybody():
+            _call(listener, event)
+
+    # What happens to every job.
+
+    def claimed(self, jobs: Sequence[Job]) -> None:
+        """Tell that a worker was given these jobs."""
+        if self._gathering:
+            waits = waits_of(jobs)
+            for one in self._gathering:
+                _call(one.claimed, waits)
+        self._heeded = self._heeding()
+        for job in jobs if self._heeded else ():
+            _call_each(self._heeded, JobClaimed(job))
+
+    def started(self, job: Job) -> None:
+        """Tell that this job is about to run."""
+        for one in self._gathering:
             try:
-                listener(event)
-            except Exception:  # noqa: BLE001, S112  # an observer's fault must not stop the work it observes
+                one.started(job)
+            except Exception:  # noqa: BLE001, S112  # as in `_call`, without a call more for every job
                 continue
+        if self._heeded:
+            _call_each(self._heeded, JobStarted(job))
+
+    def ended(self, ends: Sequence[Ended]) -> None:
+        """Tell that the ends of these attempts are in the store."""
+        if self._gathering:
+            times = times_of(ends)
+            for one in self._gathering:
+                _call(one.ended, times)
+        heeding, everybody = self._heeding(), [one for one, _ in self._each]
+        for end in ends if heeding else not_well(ends):
+            _call_each(heeding if went_well(end) else everybody, JobEnded(*end))
+
+
+def _call_each(listeners: Sequence[Callable[[Event], Any]], event: Event) -> None:
+    for listener in listeners:
+        _call(listener, event)
+
+
+def _call(listener: Callable[[T], Any], told: T) -> None:
+    try:
+        listener(told)
+    except Exception:  # noqa: BLE001  # an observer's fault must not stop the work it observes
+        return

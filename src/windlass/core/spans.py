@@ -29,6 +29,10 @@ class Spans(Protocol):
         """
         ...
 
+    def idle(self, job: Job) -> bool:
+        """Whether there is nothing to lay around an attempt of this job."""
+        ...
+
     def running(self, jobs: Sequence[Job]) -> AbstractContextManager[object]:
         """While inside, an attempt of this job runs, or one call does all of these."""
         ...

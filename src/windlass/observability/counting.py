@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from windlass.core.events import Event, JobClaimed, JobEnded, JobStarted, LoopAnswered, WorkerStopped
+from windlass.core.events import Event, LoopAnswered, WorkerStopped
 from windlass.observability.measures import (
-    JOB_WAIT,
     NOTIFIER_HEALTHY,
     OTHER,
     SLOTS,
@@ -15,16 +16,26 @@ from windlass.observability.measures import (
     SLOTS_STUCK,
     Bounds,
     Kind,
+    Measurement,
+    begun,
     measured,
+    over,
+    waited,
 )
 from windlass.observability.tally import LONG, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Sequence
 
+    from windlass.core.gathering import Claims, Ending, Ends
+    from windlass.core.job import Job
     from windlass.core.registry import Registry
 
+K = TypeVar("K")
+_Places: TypeAlias = dict[K, tuple[list[int], int]]
+"""where what happens to jobs counts: the cells that are one more for each, and where their seconds go, or -1"""
 _SUM = len(LONG) + 1
+_PLACE = partial(bisect_left, LONG)
 
 
 class Counting:
@@ -32,73 +43,64 @@ class Counting:
 
     def __init__(self, registry: Registry, tally: Tally) -> None:
         self._bounds, self._tally = Bounds(registry), tally
-        self._places: dict[Hashable, tuple[tuple[int, ...], int]] = {}
-        """where an event of a job counts: the cells that are one more, and where its seconds go, or -1"""
-        self._waits: dict[tuple[str, str], int] = {}
+        self._claims: _Places[tuple[str, str]] = {}
+        self._starts: _Places[tuple[str, str]] = {}
+        self._ends: _Places[Ending] = {}
         self._workers: dict[str, LoopAnswered] = {}
 
     def __call__(self, event: Event) -> None:
-        # Three events of every job come by here: no object is made for them, and no label is looked up twice.
-        if isinstance(event, JobClaimed):
-            self._claimed(event)
-        elif isinstance(event, JobStarted):
-            self._count(event, (event.job.type, event.job.queue), 0.0)
-        elif isinstance(event, JobEnded):
-            self._ended(event)
-        elif isinstance(event, (LoopAnswered, WorkerStopped)):
+        if isinstance(event, (LoopAnswered, WorkerStopped)):
             self._of_worker(event)
         else:
             self._add(event)
 
-    def _claimed(self, event: JobClaimed) -> None:
-        job = event.job
-        if job.wait_ms is None:
-            return
-        key = (job.type, job.queue)
-        place = self._waits.get(key)
-        if place is None:
-            labels = (self._bounds.type(job.type), self._bounds.queue(job.queue))
-            place = self._tally.place(JOB_WAIT, labels)
-            if OTHER not in labels:
-                self._waits[key] = place
-        seconds, tally = job.wait_ms / 1000, self._tally
-        with tally.lock:
-            cells = tally.cells
-            cells[place + bisect_left(LONG, seconds)] += 1
-            cells[place + _SUM] += seconds
+    # What happens to every job: no event is made of it, and no label is looked up twice.
 
-    def _ended(self, event: JobEnded) -> None:
-        job, change = event.job, event.transition
-        self._count(event, (job.type, job.queue, change.happened, change.to, change.crashed), event.seconds)
+    def claimed(self, claims: Claims) -> None:
+        """How long these had waited."""
+        for of, seconds in claims.items():
+            known = self._claims.get(of)
+            self._count(known or self._found(self._claims, of, waited(*of, self._bounds)), seconds)
 
-    def _count(self, event: JobStarted | JobEnded, key: Hashable, seconds: float) -> None:
-        found = self._places.get(key)
-        if found is None:
-            found = self._found(event, key)
-        ones, timed = found
+    def started(self, job: Job) -> None:
+        """One more has begun."""
+        of = (job.type, job.queue)
+        known = self._starts.get(of) or self._found(self._starts, of, begun(*of, self._bounds))
         tally = self._tally
         with tally.lock:
-            cells = tally.cells
-            for place in ones:
-                cells[place] += 1
-            if timed >= 0:
-                cells[timed + bisect_left(LONG, seconds)] += 1
-                cells[timed + _SUM] += seconds
+            tally.cells[known[0][0]] += 1
 
-    def _found(self, event: JobStarted | JobEnded, key: Hashable) -> tuple[tuple[int, ...], int]:
+    def ended(self, ends: Ends) -> None:
+        """How these ended, and after how long."""
+        for of, seconds in ends.items():
+            known = self._ends.get(of)
+            self._count(known or self._found(self._ends, of, over(of, self._bounds)), seconds)
+
+    def _count(self, places: tuple[list[int], int], seconds: Sequence[float]) -> None:
+        ones, timed = places
+        spread = Counter(map(_PLACE, seconds)) if timed >= 0 else {}
+        with self._tally.lock:
+            cells = self._tally.cells
+            for place in ones:
+                cells[place] += len(seconds)
+            for bucket, n in spread.items():
+                cells[timed + bucket] += n
+            if timed >= 0:
+                cells[timed + _SUM] += sum(seconds)
+
+    def _found(self, places: _Places[K], of: K, measurements: Sequence[Measurement]) -> tuple[list[int], int]:
         ones: list[int] = []
         timed, settled = -1, True
-        for measure, _, labels in measured(event, self._bounds):
+        for measure, _, labels in measurements:
             place = self._tally.place(measure, labels)
             if measure.kind is Kind.SECONDS:
                 timed = place
             else:
                 ones.append(place)
             settled &= OTHER not in labels
-        found = (tuple(ones), timed)
         if settled:  # what is unknown may be declared later
-            self._places[key] = found
-        return found
+            places[of] = ones, timed
+        return ones, timed
 
     def _of_worker(self, event: LoopAnswered | WorkerStopped) -> None:
         if isinstance(event, LoopAnswered):

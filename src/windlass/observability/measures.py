@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from windlass.core import events
+from windlass.core.gathering import Ending
 from windlass.core.status import Status
 
 if TYPE_CHECKING:
@@ -174,11 +175,11 @@ def measured(event: events.Event, bounds: Bounds) -> Sequence[Measurement]:
     """What an event adds to the measures."""
     match event:
         case events.JobClaimed(job):
-            return () if job.wait_ms is None else (_of(JOB_WAIT, job, bounds, job.wait_ms / 1000),)
+            return () if job.wait_ms is None else waited(job.type, job.queue, bounds, job.wait_ms / 1000)
         case events.JobStarted(job):
-            return (_of(JOBS_STARTED, job, bounds),)
-        case events.JobEnded():
-            return _ended(event, bounds)
+            return begun(job.type, job.queue, bounds)
+        case events.JobEnded(job, change):
+            return over(Ending(job.type, job.queue, change.happened, change.to, change.crashed), bounds, event.seconds)
         case events.JobEnqueued(_, type, queue):
             return (Measurement(JOBS_ENQUEUED, 1, (bounds.type(type), bounds.queue(queue))),)
         case events.JobEnqueuedInTransaction(_, type, queue):
@@ -191,15 +192,25 @@ def measured(event: events.Event, bounds: Bounds) -> Sequence[Measurement]:
             return _seldom(event, bounds)
 
 
-def _ended(event: events.JobEnded, bounds: Bounds) -> Sequence[Measurement]:
-    job, change = event.job, event.transition
-    labels = (bounds.type(job.type), bounds.queue(job.queue))
-    found = [Measurement(JOBS_ENDED, 1, (*labels, change.happened.value))]
-    if change.happened not in _NOT_RUN:
-        found.append(Measurement(JOB_RUN, event.seconds, labels))
-    if change.to is Status.RETRYING:
+def waited(type: str, queue: str, bounds: Bounds, seconds: float = 0) -> Sequence[Measurement]:
+    """What a claimed job adds."""
+    return (Measurement(JOB_WAIT, seconds, (bounds.type(type), bounds.queue(queue))),)
+
+
+def begun(type: str, queue: str, bounds: Bounds) -> Sequence[Measurement]:
+    """What a job adds that is about to run."""
+    return (Measurement(JOBS_STARTED, 1, (bounds.type(type), bounds.queue(queue))),)
+
+
+def over(end: Ending, bounds: Bounds, seconds: float = 0) -> Sequence[Measurement]:
+    """What an attempt adds that ended so."""
+    labels = (bounds.type(end.type), bounds.queue(end.queue))
+    found = [Measurement(JOBS_ENDED, 1, (*labels, end.happened.value))]
+    if end.happened not in _NOT_RUN:
+        found.append(Measurement(JOB_RUN, seconds, labels))
+    if end.to is Status.RETRYING:
         found.append(Measurement(JOBS_RETRIED, 1, labels))
-    if change.crashed:
+    if end.crashed:
         found.append(Measurement(JOBS_CRASHED, 1, labels))
     return found
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+import threading
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from windlass.core.errors import StoreError
 from windlass.core.status import Status
 from windlass.observability.lines import Line
 from windlass.observability.logs import LOGGER, write
-from windlass.observability.measures import Bounds, Kind, measured
+from windlass.observability.measures import Bounds, Kind, Measurement, begun, measured, over, waited
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from windlass.client.queues import QueuesRoom
     from windlass.client.stats import StatsRoom
     from windlass.core import events
+    from windlass.core.gathering import Claims, Ends
+    from windlass.core.job import Job
     from windlass.core.registry import Registry
+    from windlass.observability.measures import Measure
+
+T = TypeVar("T")
 
 EVERY = 5.0
 """seconds between two looks at the store"""
@@ -40,22 +46,82 @@ class MetricsReporter(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesMany(Protocol):
+    """A reporter that is quicker when it is given many times of one series at once."""
+
+    def timings(self, name: str, seconds: Sequence[float], tags: Mapping[str, str]) -> None:
+        """How long each of these took."""
+        ...
+
+
 class Reporting:
-    """The listener that calls a reporter. One that raises harms nobody, and that is logged once."""
+    """The listener that calls a reporter. One that raises harms nobody, and that is logged once.
+
+    What happens to every job is told by the batch; that jobs have begun, with what happens next.
+    """
 
     def __init__(self, reporter: MetricsReporter, registry: Registry) -> None:
         self._reporter, self._bounds = reporter, Bounds(registry)
+        self._timings = reporter.timings if isinstance(reporter, TakesMany) else None
         self._tags: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, str]] = {}
+        self._lock = threading.Lock()
+        self._begun: dict[tuple[str, str], int] = {}
+        """by type and queue: jobs that have begun, of which the reporter does not know yet"""
         self._troubled = False
 
     def __call__(self, event: events.Event) -> None:
-        for measure, value, labels in measured(event, self._bounds):
-            # Types, queues and outcomes are few: the same tags again and again.
-            tags = self._tags.get((measure.labels, labels))
-            if tags is None:
-                tags = dict(zip(measure.labels, labels, strict=True))
-                self._tags[measure.labels, labels] = tags
-            self._report(measure.kind, measure.name, value, tags)
+        self._tell_begun()
+        for measurement in measured(event, self._bounds):
+            self._tell(measurement)
+
+    def claimed(self, claims: Claims) -> None:
+        """How long these had waited."""
+        for of, seconds in claims.items():
+            for measurement in waited(*of, self._bounds):
+                self._tell_all(measurement, seconds)
+
+    def started(self, job: Job) -> None:
+        """One more has begun."""
+        of = (job.type, job.queue)
+        with self._lock:
+            self._begun[of] = self._begun.get(of, 0) + 1
+
+    def ended(self, ends: Ends) -> None:
+        """How these ended, and after how long."""
+        self._tell_begun()
+        for of, seconds in ends.items():
+            for measurement in over(of, self._bounds):
+                self._tell_all(measurement, seconds)
+
+    def _tell_begun(self) -> None:
+        if self._begun:
+            with self._lock:
+                told, self._begun = self._begun, {}
+            for of, n in told.items():
+                for measurement in begun(*of, self._bounds):
+                    self._tell(measurement._replace(value=n))
+
+    def _tell_all(self, measurement: Measurement, seconds: Sequence[float]) -> None:
+        measure, labels = measurement.measure, measurement.labels
+        if measure.kind is Kind.COUNT:
+            self._tell(measurement._replace(value=len(seconds)))
+        elif self._timings is not None:
+            self._try(self._timings, measure.name, seconds, self._tags_of(measure, labels))
+        else:
+            for one in seconds:
+                self._tell(measurement._replace(value=one))
+
+    def _tell(self, measurement: Measurement) -> None:
+        measure, value, labels = measurement
+        self._report(measure.kind, measure.name, value, self._tags_of(measure, labels))
+
+    def _tags_of(self, measure: Measure, labels: tuple[str, ...]) -> dict[str, str]:
+        # Types, queues and outcomes are few: the same tags again and again.
+        tags = self._tags.get((measure.labels, labels))
+        if tags is None:
+            tags = self._tags[measure.labels, labels] = dict(zip(measure.labels, labels, strict=True))
+        return tags
 
     async def stand(
         self, queues: QueuesRoom, stats: StatsRoom, on_duty: Callable[[], Awaitable[None]], every: float = EVERY
@@ -81,14 +147,19 @@ class Reporting:
             await asyncio.sleep(every)
 
     def _report(self, kind: Kind, name: str, value: float, tags: Mapping[str, str]) -> None:
+        match kind:
+            case Kind.COUNT:
+                self._try(self._reporter.increment, name, value, tags)
+            case Kind.SECONDS:
+                self._try(self._reporter.timing, name, value, tags)
+            case Kind.GAUGE:
+                self._try(self._reporter.gauge, name, value, tags)
+
+    def _try(
+        self, call: Callable[[str, T, Mapping[str, str]], None], name: str, told: T, tags: Mapping[str, str]
+    ) -> None:
         try:
-            match kind:
-                case Kind.COUNT:
-                    self._reporter.increment(name, value, tags)
-                case Kind.SECONDS:
-                    self._reporter.timing(name, value, tags)
-                case Kind.GAUGE:
-                    self._reporter.gauge(name, value, tags)
+            call(name, told, tags)
         except Exception as error:  # noqa: BLE001  # somebody's code, whose fault is no job's
             if not self._troubled:
                 self._troubled = True

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from windlass.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
 LARGEST = 1_432
@@ -101,16 +101,22 @@ class StatsD:
 
     def timing(self, name: str, seconds: float, tags: Mapping[str, str]) -> None:
         """How long it took; of very many a sample is sent."""
+        self.timings(name, (seconds,), tags)
+
+    def timings(self, name: str, seconds: Sequence[float], tags: Mapping[str, str]) -> None:
+        """How long each of these took."""
         series = (name, tuple(tags.items()))
         with self._lock:
             n, kept = self._timings.get(series, (0, []))
             if not n and len(self._timings) >= MOST_SERIES:
                 return
-            if len(kept) < MOST_TIMINGS:
-                kept.append(seconds)
-            elif (at := random.randrange(n + 1)) < MOST_TIMINGS:
-                kept[at] = seconds  # each of them is kept with the same chance
-            self._timings[series] = (n + 1, kept)
+            room = MOST_TIMINGS - len(kept)
+            kept += seconds[:room]
+            for before, one in enumerate(seconds[room:], n + room):
+                at = int(random.random() * (before + 1))
+                if at < MOST_TIMINGS:
+                    kept[at] = one  # each of them is kept with the same chance
+            self._timings[series] = (n + len(seconds), kept)
             if self._thread is None:
                 self._start()
 

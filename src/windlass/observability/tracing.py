@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
-from time import time_ns
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from windlass.core import events
@@ -57,6 +57,9 @@ JOINED = timedelta(hours=1)
 _REMEMBERED = 1000
 """of so many jobs this process knows their last attempt"""
 _FLUSH_MS = 2000
+_MOMENT = 0.01
+"""seconds until it is looked again whether an SDK was set: to look takes as long as all else that is done for a job"""
+_WITHOUT_SDK = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 _NOTHING = nullcontext[object](None)
 
 
@@ -99,6 +102,7 @@ class Tracing:
         self.stop: Callable[[], None] = lambda: None
         self._open: dict[tuple[str, int], Running] = {}
         """by job and lease: attempts of which is not known yet what has become"""
+        self._has_sdk, self._looked_at = False, float("-inf")
         self.sends = 0
         """how many are written just now"""
         self._before: OrderedDict[str, SpanContext] = OrderedDict()
@@ -114,6 +118,16 @@ class Tracing:
             return Sending(self, span, parent, drafts)
         text = baggage_alone(parent)
         return nullcontext(drafts if text is None else with_trace(drafts, text))
+
+    def idle(self, job: Job) -> bool:
+        """Whether its attempt is in no trace, and there is no SDK to begin one; looked for every now and then."""
+        if self._provider is not None or job.trace is not None:
+            return False
+        now = monotonic()
+        if now - self._looked_at > _MOMENT:
+            self._looked_at = now
+            self._has_sdk = not isinstance(trace.get_tracer_provider(), _WITHOUT_SDK)
+        return not self._has_sdk
 
     def running(self, jobs: Sequence[Job]) -> AbstractContextManager[object]:
         """A consumer span around an attempt, or a call that does several jobs."""

@@ -7,7 +7,6 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from windlass.core.events import JobStarted
 from windlass.core.outcome import Released
 from windlass.core.transition import decide, needs_proof
 from windlass.worker.execution import execute
@@ -170,16 +169,16 @@ class Attempts:
         return None
 
     def _run(self, running: Running) -> Coroutine[None, None, Outcome]:
-        if not self._hub.silent:
-            self._hub.tell(JobStarted(running.job))
+        self._hub.started(running.job)
         runner = self._runners[running.declaration.mode]
         if running.job.takes is not None:
             runner = Taking(runner, self._store, running.declaration.codec.seals)
         layers = self._registry.around_run(running.declaration)
         if layers:
             runner = Surrounded(runner, in_the_loop(running.declaration, layers))
-        if self._registry.spans is not None:
-            runner = Traced(runner, self._registry.spans)
+        spans = self._registry.spans
+        if spans is not None and not spans.idle(running.job):
+            runner = Traced(runner, spans)
         memory = Memory(running, self._remembering)
         return execute(running, runner, self._progress.report, memory, memory)
 

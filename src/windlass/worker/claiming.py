@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from windlass.core.events import JobClaimed, JobFenced
+from windlass.core.events import JobFenced
 from windlass.stores.contract import Want
 from windlass.worker.slots import Running
 from windlass.worker.steady import Steady
@@ -215,13 +215,12 @@ class Claiming:
         valid_until = before + self._config.lease.total_seconds()
         # Of an answer that was long under way, as while a store fails over: the fence would stop the jobs at once.
         late = time.monotonic() > valid_until - self._config.fence.total_seconds()
-        get, silent = self._registry.get, self._hub.silent
+        get = self._registry.get
         members: list[Running] = []
         for job in jobs:
             self._give_up_earlier(job)
-            if not silent:
-                self._hub.tell(JobClaimed(job))
             members.append(Running(job, get(job.type), valid_until))
+        self._hub.claimed(jobs)
         if not late:
             begin(members)
             return

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from windlass.core.errors import StoreUnavailable, ValueRefused
-from windlass.core.events import Hub, JobEnded, ResultRefused, WorkerWarned
+from windlass.core.events import Hub, ResultRefused, WorkerWarned
+from windlass.core.history import Happened
 from windlass.core.job import Error
 from windlass.core.outcome import Failed
 from windlass.core.redaction import redact
@@ -19,6 +20,7 @@ from windlass.stores.contract import Verdict
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
+    from windlass.core.gathering import Ended
     from windlass.core.transition import Transition
     from windlass.stores.contract import Store
     from windlass.worker.slots import Running, Slots
@@ -169,7 +171,8 @@ class Settling:
         self._held_until = time.monotonic() + random.uniform(0.5, 1) * self._pause
 
     def _finish(self, batch: list[End], verdicts: list[Verdict]) -> None:
-        silent = self._hub.silent and {*verdicts} == {Verdict.APPLIED} and not any(e.transition.error for e in batch)
+        ends: list[Ended] = []
+        heard = not self._hub.silent
         held = [end for end, verdict in zip(batch, verdicts, strict=True) if verdict is Verdict.HELD]
         if held:
             self._set_aside(held, all_of_them=len(held) == len(batch))
@@ -183,8 +186,9 @@ class Settling:
                 self.done += 1
                 if verdict is Verdict.CANCELLED:
                     transition = honour_cancel(transition)  # noqa: PLW2901  # what the store has written
-                self.released += transition.happened == "released"
-                if not silent:
-                    self._hub.tell(JobEnded(running.job, transition, at - running.started, raised))
-            elif not silent:
+                self.released += transition.happened is Happened.RELEASED
+                if heard or transition.happened is not Happened.SUCCEEDED:
+                    ends.append((running.job, transition, at - running.started, raised))
+            else:
                 self._hub.tell(ResultRefused(running.job, transition))
+        self._hub.ended(ends)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from windlass.core.batch import Batched, context_of
 from windlass.core.context import Ctx
 from windlass.core.errors import PayloadUnfit
-from windlass.core.events import JobStarted
 from windlass.core.job import Error
 from windlass.core.outcome import Failed, Succeeded
 from windlass.core.wording import plural, span
@@ -86,8 +85,7 @@ class Together:
         outcomes: dict[Running, Outcome] = {}
         batch: dict[Running, Batched[Any, Any]] = {}
         for member in members:
-            if not self._hub.silent:
-                self._hub.tell(JobStarted(member.job))
+            self._hub.started(member.job)
             try:
                 batch[member] = await self._batched(member)
             except PayloadUnfit as error:
