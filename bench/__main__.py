@@ -9,7 +9,6 @@ import platform
 import sys
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.http import measure_http
@@ -35,7 +34,6 @@ def main() -> int:
     parser.add_argument("--scale", action="store_true", help="count the work beside very many, instead of seconds")
     parser.add_argument("--http", action="store_true", help="the API over HTTP, and live streams beside a worker")
     parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
-    parser.add_argument("--before", type=Path, metavar="DIR", help="with --listeners: older sources to compare with")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -64,7 +62,7 @@ def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, 
     if given.http:
         return measure_http
     if given.listeners:
-        return partial(measure_listeners, given.store, before=given.before)
+        return partial(measure_listeners, given.store)
     return partial(measure_scale, given.store) if given.scale else STORES[given.store]
 
 

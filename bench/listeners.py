@@ -1,8 +1,6 @@
 """`script/bench --listeners`: what it costs to be watched. No-op jobs with all listeners against none, and scrapes.
 
-Each run is a process of its own; runs with and without take turns, and the best of each counts, as whatever else the
-machine does only makes them slower. With `--before DIR` the sources in DIR run, too, as they are: what listeners cost
-that are there and not asked for.
+Each run is a process of its own; all ways take turns, and each is compared with the run beside it: the median counts.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.figures import Figure, percentile
@@ -30,13 +29,15 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parents[1] / "src"
 SCRAPERS = 50
-_ROUNDS = 5
+_ROUNDS = 9
 RUN = """
-import asyncio, os, sys, time
-from windlass import Windlass
+import asyncio, os, socket, sys, time
+from windlass import StatsD, Windlass, core
 
 url, n, asked = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")
 app = Windlass(url)
+sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sink.bind(("127.0.0.1", 0))
 
 @app.job()
 async def noop(n: int) -> None: ...
@@ -49,20 +50,36 @@ def metrics():
     app.metrics()
 
 def statsd():
-    import socket
-    from windlass.observability.statsd import StatsD
-    sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sink.bind(("127.0.0.1", 0))
-    app.report(StatsD(*sink.getsockname()))
+    app.report_metrics(StatsD(*sink.getsockname()))
 
 def tracing():
     from windlass.observability.tracing import instrument
     instrument(app)
 
+def sampled():
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
+    provider = TracerProvider(sampler=TraceIdRatioBased(0.01))
+    provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
+    trace.set_tracer_provider(provider)
+    tracing()
+
+def errors():
+    app.on_error(print)
+
+def untold():
+    # As if nothing were announced at all.
+    core.events.Hub.silent = True
+    for name in ("tell", "claimed", "started", "ended"):
+        setattr(core.events.Hub, name, lambda *_: None)
+
 def nothing(): ...
 
 for name in asked:
-    {"logs": logs, "metrics": metrics, "statsd": statsd, "tracing": tracing, "": nothing}[name]()
+    globals()[name or "nothing"]()
 
 async def main():
     async with app:
@@ -76,35 +93,34 @@ async def main():
 
 asyncio.run(main())
 """
-LISTENERS = ("logs", "metrics", "tracing")
+LISTENERS = ("logs", "metrics", "statsd", "tracing", "errors")
 """every listener that there is: a new one is given its function in RUN and its name here"""
 
 
 async def measure_listeners(
-    store: str, *, before: Path | None = None, quick: bool = False, only: Sequence[str] = ()
+    store: str, *, quick: bool = False, only: Sequence[str] = ()
 ) -> AsyncGenerator[Figure, None]:
-    """Every figure of a store; `only` some of them: `throughput`, `scrape`."""
+    """Every figure of a store; `only` some of them: `throughput`, `scrape`, or names of listeners and `all`, `none`."""
     with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
-        if store in ("sqlite", "redis") and (not only or "throughput" in only):
-            for figure in await _throughput(store, Path(folder), 10_000 if quick else 20_000, before):
+        ways = _ways([one for one in only if one not in ("throughput", "scrape")])
+        if store in ("sqlite", "redis") and (not only or {"throughput", *_ways(())} & {*only}):
+            for figure in await _throughput(store, Path(folder), 10_000 if quick else 20_000, ways):
                 yield figure
         if not only or "scrape" in only:
             for figure in await _scrapes(store, Path(folder), 50_000 if quick else 1_000_000):
                 yield figure
 
 
-async def _throughput(store: str, folder: Path, n: int, before: Path | None) -> list[Figure]:
-    runs = {"none": (SOURCE, "")} | {one: (SOURCE, one) for one in LISTENERS} | {"all": (SOURCE, ",".join(LISTENERS))}
-    if before is not None:
-        runs["before"] = (before, "")
-    found: dict[str, list[_Ran]] = {name: [] for name in runs}
-    if store == "redis":
-        with start_redis() as server:
-            await _rounds(RedisGround(server.url, folder), n, runs, found)
-    else:
-        await _rounds(SqliteGround(folder), n, runs, found)
-    figures = [_compared(name, "none", found, least=0.9 if name == "all" else None) for name in (*LISTENERS, "all")]
-    return figures if before is None else [*figures, _compared("none", "before", found, least=0.99)]
+def _ways(only: Sequence[str]) -> dict[str, str]:
+    """What is run, by name: each is compared with `none`, and that with `untold`, in which nothing is announced."""
+    all_ways = {
+        "untold": "untold",
+        "none": "",
+        **{one: one for one in LISTENERS},
+        "all": ",".join(LISTENERS),
+        "all and an SDK": ",".join(LISTENERS).replace("tracing", "sampled"),
+    }
+    return {name: way for name, way in all_ways.items() if not only or name in only or name == "none"}
 
 
 class _Ran(NamedTuple):
@@ -113,26 +129,40 @@ class _Ran(NamedTuple):
     """seconds of processor time for a job"""
 
 
-def _compared(name: str, other: str, found: dict[str, list[_Ran]], *, least: float | None) -> Figure:
-    rates = {one: max(ran.rate for ran in found[one]) for one in (name, other)}
-    used = {f"µs of {one}": min(ran.used for ran in found[one]) * 1e6 for one in (name, other)}
-    told = {**rates, **used}
-    return Figure(name=f"{name} / {other}", value=rates[name] / rates[other], unit="", least=least, told=told)
+_LEAST = {"all": 0.9, "none": 0.99}
 
 
-async def _rounds(ground: Ground, n: int, runs: dict[str, tuple[Path, str]], found: dict[str, list[_Ran]]) -> None:
+async def _throughput(store: str, folder: Path, n: int, ways: dict[str, str]) -> list[Figure]:
+    found: dict[str, list[_Ran]] = {name: [] for name in ways}
+    if store == "redis":
+        with start_redis() as server:
+            await _rounds(RedisGround(server.url, folder), n, ways, found)
+    else:
+        await _rounds(SqliteGround(folder), n, ways, found)
+    pairs = [(name, "none") for name in ways if name not in ("none", "untold")]
+    pairs += [("none", "untold")] if "untold" in ways else []
+    return [_compared(name, other, found) for name, other in pairs]
+
+
+def _compared(name: str, other: str, found: dict[str, list[_Ran]]) -> Figure:
+    shares = [one.rate / beside.rate for one, beside in zip(found[name], found[other], strict=True)]
+    told = {one: median(ran.rate for ran in found[one]) for one in (name, other)}
+    told |= {f"µs of {one}": median(ran.used for ran in found[one]) * 1e6 for one in (name, other)}
+    return Figure(name=f"{name} / {other}", value=median(shares), unit="", least=_LEAST.get(name), told=told)
+
+
+async def _rounds(ground: Ground, n: int, ways: dict[str, str], found: dict[str, list[_Ran]]) -> None:
     for number in range(_ROUNDS):
         # The order is turned round each time, so that nobody always runs on a machine that is warm already.
-        for name in list(runs) if number % 2 else reversed(runs):
-            source, listeners = runs[name]
-            found[name].append(await _run(source, ground.url(f"{name}{number}"), n, listeners))
+        for name in list(ways) if number % 2 else reversed(ways):
+            found[name].append(await _run(ground.url(f"{name.replace(' ', '')}{number}"), n, ways[name]))
 
 
-async def _run(source: Path, url: str, n: int, listeners: str) -> _Ran:
+async def _run(url: str, n: int, listeners: str) -> _Ran:
     """How one process did."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", RUN, url, str(n), listeners),
-        env={**os.environ, "PYTHONPATH": str(source), "WINDLASS_FILE": os.devnull},
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "WINDLASS_FILE": os.devnull},
         stdout=asyncio.subprocess.PIPE,
     )
     told, _ = await child.communicate()

@@ -4,7 +4,9 @@ import pytest
 
 from tests.core.making import a_job
 from windlass.core.events import Event, Hub, JobEnded, JobEnqueued, JobsPromoted, StoreRecovered
+from windlass.core.gathering import Claims, Ended, Ending, Ends
 from windlass.core.history import Happened
+from windlass.core.job import Job
 from windlass.core.status import Status
 from windlass.core.transition import Transition
 
@@ -131,3 +133,94 @@ def test_a_hub_is_as_silent_as_its_fallback_while_nobody_listens() -> None:
     assert Hub().silent
     assert Hub(Noted(silent=True)).silent
     assert not Hub(Noted(silent=False)).silent
+
+
+class Gathered(Noted):
+    """A listener that only counts."""
+
+    def __init__(self) -> None:
+        super().__init__(silent=False)
+        self.batches: list[object] = []
+
+    def claimed(self, claims: Claims) -> None:
+        self.batches.append(dict(claims))
+
+    def started(self, job: Job) -> None:
+        self.batches.append(job)
+
+    def ended(self, ends: Ends) -> None:
+        self.batches.append(dict(ends))
+
+
+def an_end(happened: Happened, to: Status, seconds: float = 0.1) -> Ended:
+    return a_job(), Transition(id="1", token=1, to=to, happened=happened), seconds, None
+
+
+WELL, CANCELLED = an_end(Happened.SUCCEEDED, Status.SUCCEEDED), an_end(Happened.CANCELLED, Status.CANCELLED)
+
+
+def test_who_only_counts_is_given_what_happens_to_every_job_by_the_batch_and_no_event_of_each() -> None:
+    gathered, hub = Gathered(), Hub()
+    remove = hub.listen(gathered)
+    job = a_job()._replace(type="send", queue="mail", wait_ms=1500)
+    for silent in (False, True):
+        assert hub.silent is silent
+        hub.claimed([job, job._replace(wait_ms=None), job._replace(wait_ms=500)])
+        hub.started(job)
+        hub.ended([(job, WELL[1], 0.1, None), (job, CANCELLED[1], 0.2, None), (job, WELL[1], 0.3, None)])
+        hub.tell(AN_EVENT)
+        remove()
+    well = Ending("send", "mail", Happened.SUCCEEDED, Status.SUCCEEDED, crashed=False)
+    cancelled = well._replace(happened=Happened.CANCELLED, to=Status.CANCELLED)
+    assert gathered.batches == [{("send", "mail"): [1.5, 0.5]}, job, {well: [0.1, 0.3], cancelled: [0.2]}]
+    assert gathered.heard == [AN_EVENT]
+
+
+def test_who_is_silent_is_told_of_each_end_that_did_not_go_well_and_of_no_other() -> None:
+    silent, loud = Noted(silent=True), Noted(silent=False)
+    hub = Hub(silent)
+    hub.claimed([a_job()])
+    hub.started(a_job())
+    hub.ended([WELL, CANCELLED, an_end(Happened.FAILED, Status.FAILED)])
+    assert [told.transition.happened.value for told in ends_in(silent.heard)] == ["cancelled", "failed"]
+    assert len(silent.heard) == 2
+    hub.listen(loud)
+    hub.claimed([a_job(), a_job()])
+    hub.started(a_job())
+    hub.ended([WELL, CANCELLED])
+    assert [type(told).__name__ for told in loud.heard] == ["JobClaimed"] * 2 + ["JobStarted"] + ["JobEnded"] * 2
+    assert len(silent.heard) == 3
+
+
+def ends_in(heard: list[Event]) -> list[JobEnded]:
+    return [told for told in heard if isinstance(told, JobEnded)]
+
+
+def test_who_gathers_and_raises_stops_neither_the_work_nor_the_others() -> None:
+    class Broken(Gathered):
+        def claimed(self, claims: Claims) -> None:
+            raise ValueError
+
+        def started(self, job: Job) -> None:
+            raise ValueError
+
+        def ended(self, ends: Ends) -> None:
+            raise ValueError
+
+    hub, gathered, noted = Hub(), Gathered(), Noted(silent=False)
+    for one in (Broken(), gathered, noted):
+        hub.listen(one)
+    hub.claimed([a_job()])
+    hub.started(a_job())
+    hub.ended([WELL])
+    assert (len(gathered.batches), len(noted.heard)) == (3, 3)
+
+
+def test_one_that_speaks_up_later_hears_of_what_begins_after_the_next_claim() -> None:
+    noted = Noted(silent=True)
+    hub = Hub(noted)
+    hub.claimed([a_job()])
+    noted.silent = False
+    hub.claimed([a_job()])
+    hub.started(a_job())
+    assert [type(told).__name__ for told in noted.heard] == ["JobClaimed", "JobStarted"]

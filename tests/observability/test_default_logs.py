@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apps import app_at
-from windlass import Logs, Windlass
+from tests.support.apps import app_at, until_status
+from windlass import Cancel, Logs, Status, Windlass
 from windlass.core.events import JobsPruned, StoreTroubled
 
 SCRIPT = """
@@ -66,6 +67,27 @@ async def test_a_failed_job_is_logged_by_default_and_one_that_succeeds_is_not(
     await work(app, "boom", "fine")
     assert lines(caplog) == [("windlass.jobs", "ERROR", "failed")]
     assert "ValueError: no good" in caplog.text
+
+
+async def test_a_job_that_its_handler_cancels_or_that_is_handed_back_is_told_at_the_usual_level(
+    app: Windlass, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="windlass")
+
+    @app.job
+    async def needless() -> None:
+        raise Cancel("no need")
+
+    @app.job
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    async with app:
+        await needless.enqueue()
+        held = await endless.enqueue()
+        async with app.worker(grace=0.01):
+            await until_status(held, Status.PROCESSING)
+    assert sorted(one[2] for one in lines(caplog) if one[0] == "windlass.jobs") == ["cancelled", "released"]
 
 
 async def test_at_debug_there_is_a_line_for_each_move(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,10 @@ from tests.support.counting import Calls
 from tests.support.until import until
 from windlass import Windlass
 from windlass.core.errors import SettingsError, StoreUnavailable
+from windlass.core.events import Event, Hub, JobClaimed, JobEnded, JobStarted
 from windlass.observability.counting import Counting
 from windlass.observability.figures import Figures
-from windlass.observability.measures import Bounds, Kind, measured
+from windlass.observability.measures import JOBS_STARTED, Bounds, Kind, measured
 from windlass.observability.prometheus import METRICS, Prometheus
 from windlass.observability.tally import Series, Tally
 
@@ -170,13 +173,63 @@ async def test_metrics_stand_in_a_registry_of_ones_own(app: Windlass) -> None:
 
 
 def test_the_quick_way_counts_as_the_table_says(app: Windlass) -> None:
-    tally, slow = Tally(), Tally()
-    counting, bounds = Counting(app.registry, tally), Bounds(app.registry)
+    hub, tally, slow = Hub(), Tally(), Tally()
+    hub.listen(Counting(app.registry, tally))
+    bounds = Bounds(app.registry)
     for event in (*ALL, *ALL):
-        counting(event)
+        announce(hub, event)
         for measure, n, labels in measured(event, bounds):
             slow.add(measure, n, labels)
     assert without_gauges(tally) == without_gauges(slow)
+    assert sum(cells[0] for (measure, _), cells in tally.read().items() if measure is JOBS_STARTED) == 2
+
+
+async def test_a_reporter_and_prometheus_are_told_the_same(app: Windlass) -> None:
+    counted: Counter[str] = Counter()
+    timed: defaultdict[str, list[float]] = defaultdict(list)
+
+    class Reporter:
+        def increment(self, name: str, value: float, tags: Mapping[str, str]) -> None:
+            counted[f"{name} {' '.join(tags.values())}"] += int(value)
+
+        def gauge(self, name: str, value: float, tags: Mapping[str, str]) -> None: ...
+
+        def timing(self, name: str, seconds: float, tags: Mapping[str, str]) -> None:
+            timed[f"{name} {' '.join(tags.values())}"].append(seconds)
+
+    app.report_metrics(Reporter())
+    metrics = app.metrics()
+    async with app:
+        await app.enqueue_many([("send", {})] * 20)
+        await app.enqueue("fail")
+        await app.worker(drain=True).run()
+    found = now(metrics)
+    for name, labels in (
+        ("jobs.started", {"type": "send", "queue": "mail"}),
+        ("jobs.enqueued", {"type": "send", "queue": "mail"}),
+        ("jobs.ended", {"type": "send", "queue": "mail", "outcome": "succeeded"}),
+        ("jobs.ended", {"type": "fail", "queue": "default", "outcome": "failed"}),
+    ):
+        metric = f"windlass_{name.replace('.', '_')}_total"
+        assert counted[f"{name} {' '.join(labels.values())}"] == value(found, metric, **labels) > 0, name
+    for name in ("job.run", "job.wait"):
+        metric = f"windlass_{name.replace('.', '_')}_seconds"
+        told = timed[f"{name} send mail"]
+        assert len(told) == value(found, f"{metric}_count", type="send", queue="mail") == 20
+        assert sum(told) == pytest.approx(value(found, f"{metric}_sum", type="send", queue="mail"))
+
+
+def announce(hub: Hub, event: Event) -> None:
+    """As a worker does."""
+    match event:
+        case JobClaimed(job):
+            hub.claimed([job])
+        case JobStarted(job):
+            hub.started(job)
+        case JobEnded(job, transition, seconds, raised):
+            hub.ended([(job, transition, seconds, raised)])
+        case _:
+            hub.tell(event)
 
 
 def without_gauges(tally: Tally) -> Series:
