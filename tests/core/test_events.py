@@ -142,13 +142,13 @@ class Gathered(Noted):
         super().__init__(silent=False)
         self.batches: list[object] = []
 
-    def claimed(self, claims: Claims) -> None:
+    def take_claims(self, claims: Claims) -> None:
         self.batches.append(dict(claims))
 
-    def started(self, job: Job) -> None:
+    def take_start(self, job: Job) -> None:
         self.batches.append(job)
 
-    def ended(self, ends: Ends) -> None:
+    def take_ends(self, ends: Ends) -> None:
         self.batches.append(dict(ends))
 
 
@@ -198,13 +198,13 @@ def ends_in(heard: list[Event]) -> list[JobEnded]:
 
 def test_who_gathers_and_raises_stops_neither_the_work_nor_the_others() -> None:
     class Broken(Gathered):
-        def claimed(self, claims: Claims) -> None:
+        def take_claims(self, claims: Claims) -> None:
             raise ValueError
 
-        def started(self, job: Job) -> None:
+        def take_start(self, job: Job) -> None:
             raise ValueError
 
-        def ended(self, ends: Ends) -> None:
+        def take_ends(self, ends: Ends) -> None:
             raise ValueError
 
     hub, gathered, noted = Hub(), Gathered(), Noted(silent=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,30 @@ def test_percentiles_are_within_a_tenth_of_those_of_the_figures_themselves(many:
     told = spread_of(many).percentile_ms(share)
     assert told is not None
     assert abs(told - truth) <= 0.1 * truth
+
+
+CHANCE = random.Random(18)
+SHAPES = {
+    "a long tail": [round(CHANCE.lognormvariate(5, 2)) for _ in range(20_000)],
+    "a longer one": [round(20 * CHANCE.paretovariate(0.8)) for _ in range(20_000)],
+    "two humps": [round(CHANCE.gauss(*CHANCE.choice([(12, 2), (9_000, 400)]))) for _ in range(20_000)],
+    "two humps, one of them rare": [round(CHANCE.gauss(9_000, 400)) if n % 50 == 0 else 3 for n in range(20_000)],
+    "all alike": [250] * 20_000,
+    "mostly nothing at all": [0] * 18_000 + list(range(2_000)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_percentiles_of_skewed_and_of_two_humped_figures_are_within_a_tenth(shape: str) -> None:
+    values = sorted(max(ms, 0) for ms in SHAPES[shape])
+    minutes = [spread_of(values[start::60]) for start in range(60)]
+    whole = sum_of(minutes)
+    for share in (0.01, 0.05, 0.25, 0.49, 0.5, 0.51, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0):
+        truth = values[math.ceil(share * len(values)) - 1]
+        told = whole.percentile_ms(share)
+        assert told is not None
+        assert abs(told - truth) <= 0.1 * truth, (share, told, truth)
+    assert (whole.average_ms, whole.least_ms, whole.most_ms) == (sum(values) / len(values), values[0], values[-1])
 
 
 @given(MANY, MANY)

@@ -27,6 +27,7 @@ def stats(
     ctx: typer.Context,
     since: Annotated[str, typer.Option(metavar="DURATION", help="How far back.")] = "24h",
     by: Annotated[By, typer.Option(help="Tell apart by this.")] = By.TYPE,
+    user: Annotated[str | None, typer.Option(help="Of this user's newest 2,000 jobs alone.")] = None,
 ) -> None:
     """Show how many jobs stand where, and how those that ended lately did.
 
@@ -38,9 +39,10 @@ def stats(
     span = duration(since, "--since")
 
     async def work(desk: Desk) -> None:
-        seen = await desk.app.stats.read(span, max_age=0)
+        room = desk.app.stats if user is None else desk.app.stats.only(user)
+        seen = await room.read(span, max_age=0)
         if desk.screen.as_json:
-            desk.screen.fact(_facts(seen, by))
+            desk.screen.fact({"user": user, **_facts(seen, by)})
         else:
             _show(desk, seen, by, since)
 

@@ -506,7 +506,7 @@ class Hub:
         if self._gathering:
             waits = waits_of(jobs)
             for one in self._gathering:
-                _call(one.claimed, waits)
+                _call(one.take_claims, waits)
         self._heeded = self._heeding()
         for job in jobs if self._heeded else ():
             _call_each(self._heeded, JobClaimed(job))
@@ -515,7 +515,7 @@ class Hub:
         """Tell that this job is about to run."""
         for one in self._gathering:
             try:
-                one.started(job)
+                one.take_start(job)
             except Exception:  # noqa: BLE001, S112  # as in `_call`, without a call more for every job
                 continue
         if self._heeded:
@@ -526,7 +526,7 @@ class Hub:
         if self._gathering:
             times = times_of(ends)
             for one in self._gathering:
-                _call(one.ended, times)
+                _call(one.take_ends, times)
         heeding, everybody = self._heeding(), [one for one, _ in self._each]
         for end in ends if heeding else not_well(ends):
             _call_each(heeding if went_well(end) else everybody, JobEnded(*end))

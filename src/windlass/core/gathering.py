@@ -35,15 +35,15 @@ class Ending(NamedTuple):
 class Gathering(Protocol):
     """A listener that is given these in place of `JobClaimed`, `JobStarted` and `JobEnded`."""
 
-    def claimed(self, claims: Claims) -> None:
+    def take_claims(self, claims: Claims) -> None:
         """A worker was given these jobs."""
         ...
 
-    def started(self, job: Job) -> None:
+    def take_start(self, job: Job) -> None:
         """A job is about to run."""
         ...
 
-    def ended(self, ends: Ends) -> None:
+    def take_ends(self, ends: Ends) -> None:
         """These attempts are over, and that is in the store."""
         ...
 

@@ -56,13 +56,13 @@ class Counting:
 
     # What happens to every job: no event is made of it, and no label is looked up twice.
 
-    def claimed(self, claims: Claims) -> None:
+    def take_claims(self, claims: Claims) -> None:
         """How long these had waited."""
         for of, seconds in claims.items():
             known = self._claims.get(of)
             self._count(known or self._found(self._claims, of, waited(*of, self._bounds)), seconds)
 
-    def started(self, job: Job) -> None:
+    def take_start(self, job: Job) -> None:
         """One more has begun."""
         of = (job.type, job.queue)
         known = self._starts.get(of) or self._found(self._starts, of, begun(*of, self._bounds))
@@ -70,7 +70,7 @@ class Counting:
         with tally.lock:
             tally.cells[known[0][0]] += 1
 
-    def ended(self, ends: Ends) -> None:
+    def take_ends(self, ends: Ends) -> None:
         """How these ended, and after how long."""
         for of, seconds in ends.items():
             known = self._ends.get(of)

@@ -75,19 +75,19 @@ class Reporting:
         for measurement in measured(event, self._bounds):
             self._tell(measurement)
 
-    def claimed(self, claims: Claims) -> None:
+    def take_claims(self, claims: Claims) -> None:
         """How long these had waited."""
         for of, seconds in claims.items():
             for measurement in waited(*of, self._bounds):
                 self._tell_all(measurement, seconds)
 
-    def started(self, job: Job) -> None:
+    def take_start(self, job: Job) -> None:
         """One more has begun."""
         of = (job.type, job.queue)
         with self._lock:
             self._begun[of] = self._begun.get(of, 0) + 1
 
-    def ended(self, ends: Ends) -> None:
+    def take_ends(self, ends: Ends) -> None:
         """How these ended, and after how long."""
         self._tell_begun()
         for of, seconds in ends.items():
