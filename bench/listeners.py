@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parents[1] / "src"
 SCRAPERS = 50
-_ROUNDS = 9
+_ROUNDS = 6
 RUN = """
 import asyncio, os, socket, sys, time
 from windlass import StatsD, Windlass, core
@@ -104,7 +104,7 @@ async def measure_listeners(
     with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
         ways = _ways([one for one in only if one not in ("throughput", "scrape")])
         if store in ("sqlite", "redis") and (not only or {"throughput", *_ways(())} & {*only}):
-            for figure in await _throughput(store, Path(folder), 10_000 if quick else 20_000, ways):
+            for figure in await _throughput(store, Path(folder), 10_000 if quick else 30_000, ways):
                 yield figure
         if not only or "scrape" in only:
             for figure in await _scrapes(store, Path(folder), 50_000 if quick else 1_000_000):

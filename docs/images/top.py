@@ -1,12 +1,16 @@
-"""Draw docs/images/top.svg: `windlass top` over a store with a worker at work. `python docs/images/top.py`."""
+"""Draw top.svg and top-light.svg: `windlass top` over a store with a worker at work. `python docs/images/top.py`."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 import re
 import tempfile
 from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
 
 from windlass import Ctx, Reject, Windlass
 from windlass.cli.desk import Desk
@@ -53,9 +57,16 @@ async def main() -> None:
             async with view.run_test(size=SIZE) as pilot:
                 await asyncio.sleep(12)  # until there is something to see
                 await pilot.pause()
-                drawn = view.export_screenshot(title="windlass top")
+                (HERE / "top.svg").write_text(drawn(view, SVG_EXPORT_THEME))
+                (HERE / "top-light.svg").write_text(drawn(view, DEFAULT_TERMINAL_THEME))
+
+
+def drawn(view: Live, theme: TerminalTheme) -> str:
+    """What a terminal of these colours shows. Textual's own export knows one theme."""
+    console = Console(width=SIZE[0], height=SIZE[1], file=io.StringIO(), force_terminal=True, record=True)
+    console.print(view.screen._compositor.render_update(full=True))  # noqa: SLF001  # as its own export does
     # The picture asks nobody else for its letters.
-    (HERE / "top.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL))
+    return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="windlass top", theme=theme), flags=re.DOTALL)
 
 
 if __name__ == "__main__":

@@ -71,5 +71,10 @@ def test_stats_count_and_measure(shop: Shop) -> None:
     assert {"run_p50_ms", "run_p95_ms", "run_p99_ms", "run_max_ms", "wait_avg_ms", "wait_p95_ms", "per_minute"} <= set(
         figures
     )
+    assert shop.call("stats", "--user", "ann", "--json").fact["total"]["runs"] == 0
+    shop.ok("enqueue", "hello", "--user", "ann")
+    shop.process("worker", "shop:app", "--drain")
+    hers = shop.call("stats", "--user", "ann", "--json").fact
+    assert (hers["user"], hers["total"]["runs"], shop.call("stats", "--json").fact["total"]["runs"]) == ("ann", 1, 2)
     assert shop.call("stats", "--since", "ever").code == 2
     assert shop.call("stats", "--by", "colour").code == 2

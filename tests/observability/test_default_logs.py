@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from tests.support.apps import app_at, until_status
 from windlass import Cancel, Logs, Status, Windlass
 from windlass.core.events import JobsPruned, StoreTroubled
+from windlass.observability.lines import TRACE
+from windlass.observability.logs import FACTS
 
 SCRIPT = """
 import asyncio
@@ -88,6 +91,31 @@ async def test_a_job_that_its_handler_cancels_or_that_is_handed_back_is_told_at_
         async with app.worker(grace=0.01):
             await until_status(held, Status.PROCESSING)
     assert sorted(one[2] for one in lines(caplog) if one[0] == "windlass.jobs") == ["cancelled", "released"]
+
+
+async def test_each_line_of_what_a_worker_does_says_which_one_it_is(
+    app: Windlass, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(TRACE, logger="windlass")
+
+    @app.job
+    async def stand() -> None:
+        time.sleep(1.3)  # a loop that stands still is the subject: its line is of another thread
+
+    @app.job
+    def enqueue() -> None:
+        app.enqueue_sync("fine")
+
+    async with app:
+        await app.enqueue("fine", delay=0.01)
+        await stand.enqueue()
+        await enqueue.enqueue()
+        caplog.clear()
+        worker = app.worker(drain=True)
+        await worker.run()
+    told = {record.__dict__[FACTS][1]["event"]: record.__dict__[FACTS][1].get("worker") for record in caplog.records}
+    assert told.keys() >= {"worker.started", "worker.blocked", "store.called", "jobs.promoted", "job.enqueued"}
+    assert set(told.values()) == {worker.id}
 
 
 async def test_at_debug_there_is_a_line_for_each_move(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,6 +26,8 @@ MOST_PROGRESS = 2**53
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 _current: ContextVar[Ctx] = ContextVar("windlass_ctx")
+working: ContextVar[str | None] = ContextVar("windlass_worker", default=None)
+"""the id of the worker whose work this is"""
 
 
 class Completing(Protocol):

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from windlass.core import events
+from windlass.core.context import working
 from windlass.observability.context import ATTRIBUTES, attributes
 from windlass.observability.floods import WINDOW, Floods, LeftOut
 from windlass.observability.lines import Line, describe, level_of
@@ -75,6 +76,9 @@ def write(logger: logging.Logger, line: Line) -> None:
     """Write a line to a logger. It is made fit here: whose handler writes it, and how, is not known."""
     facts = {"event": line.event, **{name: cleaned(value) for name, value in line.facts.items()}}
     extra: dict[str, Any] = {FACTS: (line.word, facts)}
+    worker = working.get()
+    if worker is not None:
+        facts.setdefault("worker", worker)
     if not facts.keys().isdisjoint(ATTRIBUTES):
         extra |= attributes(facts)
     logger.log(line.level, "%s %s", line.word, plain(cleaned(line.text)), extra=extra)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
+from collections import Counter, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from windlass.core.errors import StoreError
@@ -65,9 +66,8 @@ class Reporting:
         self._reporter, self._bounds = reporter, Bounds(registry)
         self._timings = reporter.timings if isinstance(reporter, TakesMany) else None
         self._tags: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, str]] = {}
-        self._lock = threading.Lock()
-        self._begun: dict[tuple[str, str], int] = {}
-        """by type and queue: jobs that have begun, of which the reporter does not know yet"""
+        self._begun: deque[tuple[str, str]] = deque()
+        """type and queue of jobs whose start is not reported yet; any thread may add and take"""
         self._troubled = False
 
     def __call__(self, event: events.Event) -> None:
@@ -83,9 +83,7 @@ class Reporting:
 
     def take_start(self, job: Job) -> None:
         """One more has begun."""
-        of = (job.type, job.queue)
-        with self._lock:
-            self._begun[of] = self._begun.get(of, 0) + 1
+        self._begun.append((job.type, job.queue))
 
     def take_ends(self, ends: Ends) -> None:
         """How these ended, and after how long."""
@@ -95,12 +93,13 @@ class Reporting:
                 self._tell_all(measurement, seconds)
 
     def _tell_begun(self) -> None:
-        if self._begun:
-            with self._lock:
-                told, self._begun = self._begun, {}
-            for of, n in told.items():
-                for measurement in begun(*of, self._bounds):
-                    self._tell(measurement._replace(value=n))
+        found: Counter[tuple[str, str]] = Counter()
+        with suppress(IndexError):
+            while self._begun:
+                found[self._begun.popleft()] += 1
+        for of, n in found.items():
+            for measurement in begun(*of, self._bounds):
+                self._tell(measurement._replace(value=n))
 
     def _tell_all(self, measurement: Measurement, seconds: Sequence[float]) -> None:
         measure, labels = measurement.measure, measurement.labels

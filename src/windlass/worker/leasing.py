@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.events import Hub, JobFenced, LoopAnswered, LoopBlocked, StoreTroubled, WorkerWarned
@@ -65,7 +66,9 @@ class Leasing:
         """Start the thread; returns once its store is open."""
         self._loop = asyncio.get_running_loop()
         self._opened = self._loop.create_future()
-        self._thread = threading.Thread(target=self._serve, name="windlass-leasing", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._serve,), name="windlass-leasing", daemon=True
+        )
         self._thread.start()
         await self._opened
 

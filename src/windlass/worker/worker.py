@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
+from windlass.core.context import working
 from windlass.core.events import WorkerStarted, WorkerStopped, WorkerStopping, WorkerWarned
 from windlass.worker.doubts import doubts
 from windlass.worker.ending import end_all
@@ -120,6 +121,7 @@ class Worker:
             raise
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
+        working.set(self.id)
         self._parts = parts = Parts(self._client, self.config, self._stopping)
         if not self.config.own:
             await parts.scheduling.declare()
