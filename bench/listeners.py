@@ -23,9 +23,10 @@ from windlass.observability.figures import Figures
 from windlass.observability.prometheus import Source
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from bench.measures import Ground
+    from tests.support.servers import Server
 
 SOURCE = Path(__file__).parents[1] / "src"
 SCRAPERS = 50
@@ -175,8 +176,8 @@ async def _run(url: str, n: int, listeners: str) -> _Ran:
 async def _scrapes(store: str, folder: Path, n: int) -> list[Figure]:
     if store == "sqlite":
         return await _scraped(SqliteGround(folder).url("scrape"), n)
-    start = {"redis": start_redis, "mongo": start_mongo, "postgres": start_postgres}[store]
-    with start() as server:
+    starts: dict[str, Callable[[], Server]] = {"redis": start_redis, "mongo": start_mongo, "postgres": start_postgres}
+    with starts[store]() as server:
         return await _scraped(server.url, n)
 
 

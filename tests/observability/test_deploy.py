@@ -28,8 +28,13 @@ ASKED_FOR = {
     *("FailureRateHigh", "OldestWaitingGrows", "NoWorkerForType", "NotifierUnhealthy", "DeadLettersGrow"),
     *("LateResultsRefused", "LeasesLost"),
 }
-SILENT = {"Without a worker", "Waiting without a worker, by type", "Ticks of schedules"}
-SILENT |= {"Failed calls of the store", "Warnings of workers"}
+SILENT = {
+    "Without a worker",
+    "Waiting without a worker, by type",
+    "Ticks of schedules",
+    "Failed calls of the store",
+    "Warnings of workers",
+}
 """panels that have nothing to show where all goes well"""
 
 

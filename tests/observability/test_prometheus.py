@@ -200,7 +200,8 @@ async def test_a_reporter_and_prometheus_are_told_the_same(app: Windlass) -> Non
     app.report_metrics(Reporter())
     metrics = app.metrics()
     async with app:
-        await app.enqueue_many([("send", {})] * 20)
+        for _ in range(20):
+            await app.enqueue("send")
         await app.enqueue("fail")
         await app.worker(drain=True).run()
     found = now(metrics)

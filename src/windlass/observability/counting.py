@@ -78,7 +78,7 @@ class Counting:
 
     def _count(self, places: tuple[list[int], int], seconds: Sequence[float]) -> None:
         ones, timed = places
-        spread = Counter(map(_PLACE, seconds)) if timed >= 0 else {}
+        spread = Counter(map(_PLACE, seconds if timed >= 0 else ()))
         with self._tally.lock:
             cells = self._tally.cells
             for place in ones:
