@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.places import MongoPlace, Place, PostgresPlace, RedisPlace, SqlitePlace
+from tests.support.template import ROOT, Copy, started
 from tests.support.until import until_sync
 from windlass import Windlass
-
-ROOT = Path(__file__).parents[2]
 
 
 def address(place: Place) -> tuple[str, str]:
@@ -58,9 +54,9 @@ class Crew:
 
     place: Place
     folder: Path
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+    begun: list[Copy] = field(default_factory=list[Copy])
 
-    def start(self, program: str, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, program: str, *words: str) -> Copy:
         """A program of this folder."""
         return self.begin(f"tests.control.{program}", *words)
 
@@ -68,19 +64,12 @@ class Crew:
         """Any module as a program, to its end; its exit code."""
         return self.begin(module, *words).wait(60)
 
-    def begin(self, module: str, *words: str) -> subprocess.Popen[bytes]:
+    def begin(self, module: str, *words: str) -> Copy:
         """Any module as a program."""
         url, namespace = address(self.place)
-        environment = {
-            **os.environ,
-            "CREW_URL": url,
-            "CREW_NAMESPACE": namespace,
-            "CREW_FOLDER": str(self.folder),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
-        }
-        command = [sys.executable, "-m", module, *words]
-        process = subprocess.Popen(command, env=environment, cwd=ROOT)
-        self.started.append(process)
+        environment = {"CREW_URL": url, "CREW_NAMESPACE": namespace, "CREW_FOLDER": str(self.folder)}
+        process = started(*words, module=module, environment=environment, folder=ROOT)
+        self.begun.append(process)
         return process
 
     def ledger(self) -> list[list[str]]:
@@ -88,7 +77,7 @@ class Crew:
         path = self.folder / "ledger"
         return [line.split() for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
-    def wait_for(self, word: str, process: subprocess.Popen[bytes]) -> list[str]:
+    def wait_for(self, word: str, process: Copy) -> list[str]:
         """The line of this process that begins with the word, once it is there."""
 
         def found() -> list[str]:
@@ -107,7 +96,7 @@ def crew(place: Place, tmp_path: Path) -> Iterator[Crew]:
     folder.mkdir()
     made = Crew(place, folder)
     yield made
-    for process in made.started:
+    for process in made.begun:
         if process.poll() is None:
             process.send_signal(signal.SIGCONT)
             process.kill()

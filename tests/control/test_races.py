@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 
 import pytest
 
 from tests.control.conftest import Crew
 from tests.control.gang import PER, Gang
+from tests.support.template import Copy
 from tests.support.until import until, until_sync
 from windlass import Happened, Windlass
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(120)
 WORKER = ("worker", "tests.control.gang:app", "--lease", "1500ms", "--heartbeat", "300ms", "--poll", "200ms")
 
 
-def workers(crew: Crew, n: int) -> list[subprocess.Popen[bytes]]:
+def workers(crew: Crew, n: int) -> list[Copy]:
     return [crew.begin("windlass", *WORKER) for _ in range(n)]
 
 

@@ -12,18 +12,17 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tests.support.template import Copy, started
 from tests.support.until import until
 from windlass import Ctx, Entry, Happened, Status, Windlass
 from windlass.core.errors import StoreError
 
-ROOT = Path(__file__).parents[2]
 LEASE = 3.0
 QUICK = ("--lease", "3s", "--heartbeat", "500ms", "--poll", "200ms", "--grace", "500ms")
 CLOCKS = 0.05
@@ -73,7 +72,7 @@ class Trial:
 
     url: str
     folder: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+    processes: list[Copy] = field(default_factory=list[Copy])
     acknowledged: dict[str, float] = field(default_factory=dict[str, float])
     """when each job's enqueue had returned, in the order of that"""
     refused: list[str] = field(default_factory=list[str])
@@ -88,17 +87,14 @@ class Trial:
 
     def start_worker(self, *arguments: str) -> None:
         environment = {
-            **os.environ,
             "FAULTS_URL": self.url,
             "FAULTS_LEDGER": str(self._ledger),
             "WINDLASS_RESCUE_MS": "300",
             "WINDLASS_LOG_FORMAT": "text",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
-        command = [sys.executable, "-m", "windlass", "worker", "tests.faults.ledger:app", *QUICK, *arguments]
+        words = ["worker", "tests.faults.ledger:app", *QUICK, *arguments]
         with (self.folder / f"worker{len(self.processes)}.log").open("wb") as log:
-            process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
-        self.processes.append(process)
+            self.processes.append(started(*words, environment=environment, folder=self.folder, log=log.fileno()))
 
     def stop_workers(self) -> None:
         for process in self.processes:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.template import Copy, started
 from tests.support.until import until_sync
 from windlass import Windlass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
 QUICK = ("--lease", "900ms", "--heartbeat", "200ms", "--poll", "200ms")
 
 
@@ -27,7 +24,7 @@ class Journey:
     """One store, one ledger, and the processes that were started on them."""
 
     folder: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+    processes: list[Copy] = field(default_factory=list[Copy])
 
     @property
     def url(self) -> str:
@@ -37,17 +34,15 @@ class Journey:
         """The same store seen from the test's own process, without handlers."""
         return Windlass(self.url)
 
-    def worker(self, *arguments: str, lease: tuple[str, ...] = QUICK) -> subprocess.Popen[bytes]:
+    def worker(self, *arguments: str, lease: tuple[str, ...] = QUICK) -> Copy:
         """Start a worker process."""
         environment = {
-            **os.environ,
             "JOURNEY_URL": self.url,
             "JOURNEY_MARKS": str(self.folder),
             "WINDLASS_RESCUE_MS": "200",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
-        command = [sys.executable, "-m", "windlass", "worker", "tests.journeys.shop:app", *lease, *arguments]
-        process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=subprocess.DEVNULL)
+        words = ["worker", "tests.journeys.shop:app", *lease, *arguments]
+        process = started(*words, environment=environment, folder=self.folder)
         self.processes.append(process)
         return process
 
@@ -56,15 +51,15 @@ class Journey:
         path = self.folder / "ledger"
         return [line.split() for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
-    def begun_by(self, process: subprocess.Popen[bytes]) -> list[str]:
+    def begun_by(self, process: Copy) -> list[str]:
         """The names of the jobs this process has begun."""
         return [words[1] for words in self.ledger() if words[0] == "begin" and words[2] == str(process.pid)]
 
-    def let_go(self, process: subprocess.Popen[bytes]) -> None:
+    def let_go(self, process: Copy) -> None:
         """Let the jobs held by one process end."""
         (self.folder / f"go-{process.pid}").touch()
 
-    def wait_until_begun(self, process: subprocess.Popen[bytes], n: int) -> None:
+    def wait_until_begun(self, process: Copy, n: int) -> None:
         """Wait until a process has begun n jobs."""
         until_sync(lambda: len(self.begun_by(process)) >= n, f"{n} jobs begun by {process.pid}", within=15)
 

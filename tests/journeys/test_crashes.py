@@ -16,9 +16,8 @@ from tests.support.until import until
 from windlass import Handle, Happened, Job, Status, Windlass
 
 if TYPE_CHECKING:
-    from subprocess import Popen
-
     from tests.journeys.conftest import Journey
+    from tests.support.template import Copy
 
 pytestmark = pytest.mark.timeout(60)
 LEASE = timedelta(milliseconds=900)
@@ -189,7 +188,7 @@ async def test_of_a_batch_only_the_job_that_kills_its_worker_fails(journey: Jour
         while not jobs:
             worker = journey.worker()
 
-            async def killed_or_ended(process: Popen[bytes] = worker) -> bool:
+            async def killed_or_ended(process: Copy = worker) -> bool:
                 return process.poll() is not None or bool(await ended(app, ids))
 
             await until(killed_or_ended, "the worker to be killed, or every job to end", within=30)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from opentelemetry import baggage, context
 from tests.observability.otlp import Receiver, receiving, told
 from tests.observability.spans import Traces, place_of
 from tests.support.apps import app_at, until_status
+from tests.support.template import Copy, started
 from tests.support.until import until
 from windlass import Status
 from windlass.observability.tracing import instrument
@@ -25,17 +24,14 @@ QUICK = ("--lease", "900ms", "--heartbeat", "200ms", "--poll", "100ms")
 
 
 @contextmanager
-def worker(folder: Path, receiver: Receiver, delay: int = 100) -> Generator[subprocess.Popen[bytes], None, None]:
+def worker(folder: Path, receiver: Receiver, delay: int = 100) -> Generator[Copy, None, None]:
     environment = {
-        **os.environ,
         "SHOP_URL": f"sqlite:///{folder / 'jobs.db'}",
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
         "OTEL_BSP_SCHEDULE_DELAY": str(delay),
         "WINDLASS_RESCUE_MS": "200",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
-    command = [sys.executable, "-m", "windlass", "worker", "tests.observability.traced_shop:app", *QUICK]
-    process = subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL)
+    process = started("worker", "tests.observability.traced_shop:app", *QUICK, environment=environment, folder=folder)
     try:
         yield process
     finally:

@@ -62,7 +62,7 @@ def test_a_worker_has_its_environment_obeys_signals_and_ends_with_the_pipe(
     words = ("worker", "windlass.chaos.workload:app", f"--child={pipe[0]}")
     place = {"CHAOS_URL": f"sqlite:///{tmp_path}/jobs.db", "CHAOS_FOLDER": str(tmp_path)}
     polite, killed = (started(start, tmp_path, pipe[0], *words, **place) for _ in range(2))
-    until_sync(lambda: said(tmp_path).count(" ready ") >= 1, "it to be ready", within=30)
+    until_sync(lambda: "worker.started" in said(tmp_path), "it to be ready", within=30)
     assert (tmp_path / "jobs.db").exists()
     killed.send_signal(signal.SIGKILL)
     assert code_of(killed) == -signal.SIGKILL

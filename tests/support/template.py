@@ -1,7 +1,7 @@
-"""A process that has imported windlass and the drivers, of which workers are forked: the imports are made once.
+"""A process that has imported windlass and the drivers, of which programs are forked: the imports are made once.
 
-Started as programs, most of what the hundreds of workers of short trials cost would be their imports. As a module it is
-that process: it obeys one line for each worker, ends with its caller, and has one thread, so that a fork is sound.
+Started anew, most of what hundreds of short-lived workers and servers cost would be their imports. As a module it is
+that process: it obeys one line for each program, ends with its caller, and has one thread, so that a fork is sound.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import atexit
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -23,16 +24,19 @@ from typing import Any, NoReturn
 
 from windlass.chaos.starting import Process, as_program
 
+ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 STORES = ("sqlite", "mongo", "postgres", "redis")
 IMPORTED = ("windlass.cli.working", "windlass.worker", *(f"windlass.stores.{store}.store" for store in STORES))
 BEFORE_PYTHON = ("LD_PRELOAD", "PYTHONMALLOC", "PYTHONDEVMODE")
 """what takes effect only where a program is loaded"""
 LONGEST = 200_000
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass
 class Copy:
-    """A worker that was forked of the template."""
+    """A program that was forked of the template: for its caller, what `subprocess.Popen` would be."""
 
     pid: int
     _template: Template
@@ -46,6 +50,24 @@ class Copy:
     def send_signal(self, sig: int) -> None:
         if self.poll() is None:  # its number is nobody else's until its end was told
             os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float) -> int:
+        if self.poll() is None:
+            file = os.pidfd_open(self.pid)
+            try:
+                select.select([file], [], [], timeout)
+            finally:
+                os.close(file)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(f"the copy {self.pid}", timeout)
+        return code
 
 
 @dataclass
@@ -62,7 +84,7 @@ class Template:
             for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 end.setsockopt(socket.SOL_SOCKET, buffer, LONGEST)
         command = [sys.executable, "-m", "tests.support.template", str(its.fileno())]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+        environment = {**os.environ, "PYTHONPATH": PATH}
         with its:
             process = subprocess.Popen(command, env=environment, pass_fds=[its.fileno()])
         return Template(ours, process)
@@ -91,8 +113,27 @@ def as_copy(words: Sequence[str], environment: Mapping[str, str], *, log: int, k
     """The same worker as started as a program, in a fraction of the time."""
     if any(environment.get(name) != os.environ.get(name) for name in BEFORE_PYTHON):
         return as_program(words, environment, log=log, kept=kept)
-    asked = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd()), "kept": kept}
-    return Copy(template().ask(asked, log, kept), template())
+    return _copied("windlass", words, environment, Path.cwd(), log, kept)
+
+
+def started(
+    *words: str, module: str = "windlass", environment: Mapping[str, str] = NOTHING, folder: Path, log: int = 2
+) -> Copy:
+    """`python -m windlass WORDS` in this folder, in our environment with more; it reads nothing and writes to `log`."""
+    return _copied(module, words, {**os.environ, "PYTHONPATH": PATH, **environment}, folder, log)
+
+
+def _copied(
+    module: str, words: Sequence[str], environment: Mapping[str, str], folder: Path, log: int, kept: int | None = None
+) -> Copy:
+    asked = {
+        "module": module,
+        "words": list(words),
+        "environment": dict(environment),
+        "folder": str(folder),
+        "kept": kept,
+    }
+    return Copy(template().ask(asked, log, *([] if kept is None else [kept])), template())
 
 
 # The process itself.
@@ -119,21 +160,24 @@ def obey(line: socket.socket) -> None:
         line.send(json.dumps(answer).encode())
 
 
-def become(asked: dict[str, Any], log: int, kept: int) -> NoReturn:
+def become(asked: dict[str, Any], log: int, kept: int | None = None) -> NoReturn:
     """What a new interpreter would be now, from its first line to its end."""
     with Path(os.devnull).open("rb") as nothing:
         for file, place in ((nothing.fileno(), 0), (log, 1), (log, 2)):
             os.dup2(file, place)
     os.close(log)
-    if kept != asked["kept"]:
-        os.dup2(kept, asked["kept"])
-        os.close(kept)
-    os.set_inheritable(asked["kept"], True)
+    if kept is not None:
+        if kept != asked["kept"]:
+            os.dup2(kept, asked["kept"])
+            os.close(kept)
+        os.set_inheritable(asked["kept"], True)
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    sys.argv = ["windlass", *asked["words"]]
-    runpy.run_module("windlass", run_name="__main__", alter_sys=True)
+    named = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    sys.path[:] = [asked["folder"], *dict.fromkeys([*named, *sys.path[1:]])]
+    sys.argv = [asked["module"], *asked["words"]]
+    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     sys.exit()
 
 
