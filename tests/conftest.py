@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -21,16 +22,32 @@ settings.register_profile("ci", max_examples=400, stateful_step_count=50, deadli
 settings.register_profile("nightly", max_examples=4_000, stateful_step_count=60, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+USUAL = 20
+"""seconds that a test may take, as pyproject.toml says"""
+
 
 @pytest.hookimpl(trylast=True)  # after the order was made random
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What may take longest begins first, so that no process is left with it at the end."""
-    items.sort(key=longest, reverse=True)
+    """What may take longest begins first, so that no process is left with it at the end.
+
+    Tests that share a server stay in one process, one after the other: what counts is all that they may take together.
+    """
+    together = Counter[str]()
+    for item in items:
+        together[chain(item)] += limit(item)
+    items.sort(key=lambda item: together[chain(item)], reverse=True)
 
 
-def longest(item: pytest.Item) -> float:
+def limit(item: pytest.Item) -> int:
+    """The seconds that a test may take."""
     mark = item.get_closest_marker("timeout")
-    return float(mark.args[0]) if mark is not None else 0.0
+    return USUAL if mark is None else int(mark.args[0])
+
+
+def chain(item: pytest.Item) -> str:
+    """The tests that run in the same process as this one, by a name."""
+    mark = item.get_closest_marker("xdist_group")
+    return item.nodeid if mark is None else str(mark.args[0])
 
 
 @pytest.fixture(params=STORES)

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import pytest
 
+from tests.support.template import Copy, copied
 from tests.support.until import until_sync
 from windlass import Windlass
 from windlass.cli.main import run
@@ -76,7 +78,7 @@ class Shop:
 
     home: Path
     capsys: pytest.CaptureFixture[str]
-    started: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+    started: list[Copy] = field(default_factory=list[Copy])
 
     @property
     def url(self) -> str:
@@ -97,17 +99,14 @@ class Shop:
 
     def process(self, *words: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Said:
         """A command as a process of its own."""
-        done = subprocess.run(
-            [sys.executable, "-m", "windlass", *words],
-            cwd=self.home,
-            env=self.environment(env),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
+        with TemporaryFile("w+") as read, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+            read.write(stdin or "")
+            read.seek(0)
+            files = [one.fileno() for one in (read, out, err)]
+            code = copied("windlass", words, self.environment(env), self.home, *files).wait(60)
+            for printed in (out, err):
+                printed.seek(0)
+            return Said(code, out.read(), err.read())
 
     def terminal(self, *words: str, typed: str = "", env: Mapping[str, str] | None = None) -> Said:
         """A command on a terminal of its own; what it prints is all in `out`."""
@@ -132,17 +131,11 @@ class Shop:
             os.close(ours)
         return Said(child.wait(10), printed.decode(errors="replace"), "")
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> Copy:
         """A command that goes on; what it prints goes to `self.log`."""
-        with (self.home / "log").open("a") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "windlass", *words],
-                cwd=self.home,
-                env=self.environment(None),
-                stdout=log,
-                stderr=log,
-                text=True,
-            )
+        with (self.home / "log").open("a") as log, Path(os.devnull).open("rb") as nothing:
+            files = [one.fileno() for one in (nothing, log, log)]
+            child = copied("windlass", words, self.environment(None), self.home, *files)
         self.started.append(child)
         return child
 
@@ -178,4 +171,4 @@ class Shop:
                 child.wait(10)
             except subprocess.TimeoutExpired:
                 child.kill()
-                child.wait()
+                child.wait(10)

@@ -350,12 +350,14 @@ class PostgresPlace(Place):
         return tidy(sql, {"schema": self.schema}).fetchall()
 
 
-# Whatever is in a schema, in the server's own words, with who may use it.
+# Whatever is in a schema, in the server's own words, with who may use it, and what it remembers of rows that an earlier
+# test had: the server would plan by that.
 MADE = """
 SELECT c.relname::text, c.relkind::text, c.relnatts, c.relacl::text, n.nspacl::text, i.indisvalid,
     CASE c.relkind WHEN 'i' THEN pg_get_indexdef(c.oid) END,
-    (SELECT count(*) FROM pg_proc AS f WHERE f.pronamespace = n.oid),
-    (SELECT count(*) FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+    (SELECT count(*) FROM pg_proc AS f WHERE f.pronamespace = to_regnamespace(%(schema)s)),
+    (SELECT count(*) FROM pg_trigger AS t WHERE t.tgrelid = c.oid),
+    (SELECT count(*) FROM pg_statistic AS s WHERE s.starelid = c.oid)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
 WHERE n.nspname = %(schema)s ORDER BY 1
 """

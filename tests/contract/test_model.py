@@ -299,12 +299,14 @@ class Machine(RuleBasedStateMachine):
         due = [id_ for id_ in timed if id_ not in waited]
         late = self.let_expire()
         found = self.run(self.store.jobs.promote(n))
-        assert found.promoted == min(n, len(due))
         assert (len(found.expired), set(found.expired) <= set(late)) == (min(n, len(late)), True)
         for id_ in found.expired:
             assert self.model.operate(id_, Action.CANCEL).verdict is Operated.DONE
         over = [id_ for id_ in waited if self.run(get(self.store, id_)).status is Status.QUEUED]
-        assert len(over) == min(n, len(waited))
+        # A store may count both by one measure, or each by its own.
+        assert found.promoted <= min(n, len(due))
+        assert len(over) <= min(n, len(waited))
+        assert found.promoted + len(over) >= min(n, len(due) + len(waited))
         for id_ in over:
             self.model.time_out(self.model.rows[id_])
         for id_ in due:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.template import Copy, started
 from tests.support.until import until_sync
 from windlass import Windlass
 
-SOURCE = Path(__file__).parents[2] / "src"
 NOTHING: Mapping[str, str] = {}
 
 
@@ -23,7 +20,7 @@ NOTHING: Mapping[str, str] = {}
 class Serving:
     """A server that is up."""
 
-    process: subprocess.Popen[bytes]
+    process: Copy
     url: str
     """without the path of the API"""
     log_file: Path
@@ -53,12 +50,8 @@ def serving(
     log = home / "log"
     named = [] if store is None else ["--store", store]
     with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "windlass", *named, "serve", *words, "--port", "0"],
-            cwd=home,
-            env={**os.environ, "PYTHONPATH": f"{SOURCE}:{home}", **environment},
-            stdout=output,
-            stderr=subprocess.STDOUT,
+        process = started(
+            *(*named, "serve", *words, "--port", "0"), environment=environment, folder=home, log=output.fileno()
         )
     try:
         until_sync(lambda: "/api/v1" in log.read_text() or process.poll() is not None, "it to listen", within=30)
@@ -70,7 +63,7 @@ def serving(
     finally:
         if process.poll() is None:
             process.kill()
-            process.wait()
+            process.wait(10)
 
 
 def key_at(url: str, *, owner: str = "*", scopes: tuple[str, ...] = ("admin",)) -> str:

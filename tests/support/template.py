@@ -7,6 +7,7 @@ that process: it obeys one line for each program, ends with its caller, and has 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import runpy
@@ -31,6 +32,8 @@ IMPORTED = ("windlass.cli.working", "windlass.worker", *(f"windlass.stores.{stor
 BEFORE_PYTHON = ("LD_PRELOAD", "PYTHONMALLOC", "PYTHONDEVMODE")
 """what takes effect only where a program is loaded"""
 LONGEST = 200_000
+ABOVE = 1000
+"""files are moved beyond this number; no program of ours has as many"""
 NOTHING: Mapping[str, str] = {}
 
 
@@ -57,7 +60,7 @@ class Copy:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = 60) -> int:
         if self.poll() is None:
             file = os.pidfd_open(self.pid)
             try:
@@ -113,27 +116,24 @@ def as_copy(words: Sequence[str], environment: Mapping[str, str], *, log: int, k
     """The same worker as started as a program, in a fraction of the time."""
     if any(environment.get(name) != os.environ.get(name) for name in BEFORE_PYTHON):
         return as_program(words, environment, log=log, kept=kept)
-    return _copied("windlass", words, environment, Path.cwd(), log, kept)
+    with Path(os.devnull).open("rb") as nothing:
+        return copied("windlass", words, environment, Path.cwd(), nothing.fileno(), log, log, kept)
 
 
 def started(
     *words: str, module: str = "windlass", environment: Mapping[str, str] = NOTHING, folder: Path, log: int = 2
 ) -> Copy:
     """`python -m windlass WORDS` in this folder, in our environment with more; it reads nothing and writes to `log`."""
-    return _copied(module, words, {**os.environ, "PYTHONPATH": PATH, **environment}, folder, log)
+    known = {**os.environ, "PYTHONPATH": PATH, **environment}
+    with Path(os.devnull).open("rb") as nothing:
+        return copied(module, words, known, folder, nothing.fileno(), log, log)
 
 
-def _copied(
-    module: str, words: Sequence[str], environment: Mapping[str, str], folder: Path, log: int, kept: int | None = None
-) -> Copy:
-    asked = {
-        "module": module,
-        "words": list(words),
-        "environment": dict(environment),
-        "folder": str(folder),
-        "kept": kept,
-    }
-    return Copy(template().ask(asked, log, *([] if kept is None else [kept])), template())
+def copied(module: str, words: Sequence[str], environment: Mapping[str, str], folder: Path, *files: int | None) -> Copy:
+    """`python -m MODULE WORDS`; `files` are what it reads, where it writes, where it complains, and one it inherits."""
+    sent = [file for file in files if file is not None]
+    told = {"module": module, "words": list(words), "environment": dict(environment), "folder": str(folder)}
+    return Copy(template().ask({**told, "files": [0, 1, 2, *sent[3:]]}, *sent), template())
 
 
 # The process itself.
@@ -142,7 +142,7 @@ def _copied(
 def obey(line: socket.socket) -> None:
     """Fork what is asked for and tell of ends, until the caller is gone."""
     while True:
-        told, files, _, _ = socket.recv_fds(line, LONGEST, 2)
+        told, files, _, _ = socket.recv_fds(line, LONGEST, 4)
         if not told:
             return
         asked = json.loads(told)
@@ -160,17 +160,18 @@ def obey(line: socket.socket) -> None:
         line.send(json.dumps(answer).encode())
 
 
-def become(asked: dict[str, Any], log: int, kept: int | None = None) -> NoReturn:
+def become(asked: dict[str, Any], *files: int) -> NoReturn:
     """What a new interpreter would be now, from its first line to its end."""
-    with Path(os.devnull).open("rb") as nothing:
-        for file, place in ((nothing.fileno(), 0), (log, 1), (log, 2)):
-            os.dup2(file, place)
-    os.close(log)
-    if kept is not None:
-        if kept != asked["kept"]:
-            os.dup2(kept, asked["kept"])
-            os.close(kept)
-        os.set_inheritable(asked["kept"], True)
+    # Out of the way first: one file may have the number that another is to have.
+    apart = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, ABOVE) for file in files]
+    for file in files:
+        os.close(file)
+    for file, place in zip(apart, asked["files"], strict=True):
+        os.dup2(file, place)
+        os.close(file)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115  # as a new interpreter opens them, until it ends
+    sys.stdout = open(1, "w", closefd=False, buffering=1 if os.isatty(1) else -1)  # noqa: SIM115  # the same
+    sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115  # the same
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])

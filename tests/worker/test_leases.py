@@ -159,9 +159,12 @@ async def test_a_job_whose_claim_took_longer_than_its_lease_is_handed_back_unrun
             await until_status(handle, Status.SUCCEEDED)
         told = [(entry.happened, entry.note) for entry in await handle.history()]
         attempts = (await handle.job()).attempts
-    assert [happened for happened, _ in told] == ["enqueued", "claimed", "released", "claimed", "succeeded"]
-    assert told[2][1] == "the claim took longer than the lease"
-    assert (runs, attempts) == ([2], 1)
+    # On a busy machine the next claim may take as long, and is handed back as well.
+    enqueued, *handed_back, claimed, succeeded = told
+    assert (enqueued[0], claimed[0], succeeded[0]) == ("enqueued", "claimed", "succeeded")
+    late = [("claimed", None), ("released", "the claim took longer than the lease")]
+    assert handed_back == late * (len(handed_back) // 2) != []
+    assert (runs, attempts) == ([len(handed_back) // 2 + 1], 1)
     assert handle.id not in {event.job.id for event in heard.all(JobFenced)}
 
 
@@ -181,7 +184,8 @@ async def test_a_job_whose_lease_ran_out_before_it_could_begin_is_handed_back_un
     async with working(app, lease=ms(600), heartbeat=ms(200), rescue=ms(60_000)):
         await second.result(20)
         await until_status(first, *Status)
-    assert begun == [2], "the claim that stood behind the stall was not begun"
+    [token] = begun
+    assert token > 1, "the claim that stood behind the stall was not begun"
     assert (await second.job()).attempts == 1
 
 

@@ -25,12 +25,8 @@ from windlass import Windlass
 from windlass.web.access.keys import COOKIE
 from windlass.web.live.pace import Pace
 
-IN_BROWSER = [
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.timeout(60),
-]
-"""`pytestmark` of files with browser tests: one browser, one event loop and one process for all of them"""
+IN_BROWSER = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+"""`pytestmark` of files with browser tests: one browser and one event loop for all of them in this process"""
 ROLES = {
     "admin": ("*", ["admin"]),
     "operator": ("*", ["read", "operate"]),

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 import pytest_asyncio
@@ -15,6 +16,17 @@ from tests.contract.places import STORES, open_place
 from tests.web.conftest import declare
 from tests.web.dashboard.browsing import Site, launch, serving
 from windlass import Windlass
+
+BROWSERS = 2
+"""a single one would be at work until long after all other tests have ended"""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file share a browser."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(f"browser{crc32(item.path.name.encode()) % BROWSERS}"))
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
