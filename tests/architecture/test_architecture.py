@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,15 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Several rules read the same file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -75,7 +82,7 @@ def test_every_error_is_public() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_every_module_says_what_lives_in_it(path: Path) -> None:
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    text = ast.get_docstring(parsed(path))
     assert text, f"{name(path)} has no docstring"
 
 
@@ -93,7 +100,7 @@ def test_what_must_not_be_written_is_not(path: Path) -> None:
     for word in FORBIDDEN:
         assert not re.search(word, text, re.MULTILINE), f"{name(path)} has {word}"
     if not name(path).startswith("src/windlass/cli/"):
-        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+        calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
         assert not [one.lineno for one in calls if isinstance(one.func, ast.Name) and one.func.id == "print"]
 
 
@@ -118,7 +125,7 @@ GIVEN = ("given", "globals_of(ctx)")
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "cli").rglob("*.py")), ids=name)
 def test_the_command_line_asks_the_client_and_not_the_store(path: Path) -> None:
-    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)]
+    nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)]
     used = [node for node in nodes if node.attr == "store" and ast.unparse(node.value) not in GIVEN]
     lines = [node.lineno for node in used]
     assert bool(lines) == (path.name in AT_THE_STORE), f"{name(path)} uses the store in lines {lines}"
@@ -196,6 +203,8 @@ WAITS = ROOT / "tests" / "support" / "until.py"
 def sleeps(path: Path) -> list[int]:
     """The lines that sleep for some time and do not say why, on the same line or the one above."""
     text = path.read_text(encoding="utf-8")
+    if "sleep(" not in text:
+        return []
     lines = ["", *text.splitlines()]
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     asleep = [call for call in calls if ast.unparse(call.func) in ("asyncio.sleep", "time.sleep", "sleep")]
