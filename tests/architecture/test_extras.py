@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ SERVED_WITH = {"websockets", "python-multipart"}
 """uvicorn takes the one for WebSockets, FastAPI the other for files that are sent, and they have none without"""
 
 
-def imported() -> set[str]:
+@cache
+def imported() -> frozenset[str]:
     """The packages that windlass's own code imports, wherever it does."""
     found: set[str] = set()
     for path in (ROOT / "src" / "windlass").rglob("*.py"):
@@ -30,7 +32,7 @@ def imported() -> set[str]:
                 found |= {name.name.partition(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 found.add(node.module.partition(".")[0])
-    return found
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("extra", FEATURES)
