@@ -170,9 +170,9 @@ async def _idle(place: Place, workers: int, seconds: int) -> Figure:
     await _made(place)
     fleet = Fleet(place, faster=1)
     async with fleet.working(workers):
-        spent = await fleet.idle(seconds)
-    told = {name: count / seconds for name, count in spent.most_common(5)}
-    value = spent.total() / seconds
+        spent, passed = await fleet.idle(seconds)
+    told = {name: count / passed for name, count in spent.most_common(5)}
+    value = spent.total() / passed
     return Figure(name=f"{workers} idle workers", value=value, unit="calls/s", most=IDLE * workers, told=told)
 
 

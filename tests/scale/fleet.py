@@ -59,11 +59,11 @@ class Fleet:
 
         return app
 
-    async def idle(self, seconds: float) -> Counter[str]:
-        """The calls of so many seconds in which nothing is enqueued."""
-        before, over = self.calls.now(), time.monotonic() + seconds
-        await until(lambda: time.monotonic() > over, "time to pass", within=seconds + 5)
-        return self.calls.since(before)
+    async def idle(self, seconds: float) -> tuple[Counter[str], float]:
+        """The calls of so many seconds in which nothing is enqueued, and how many seconds these became."""
+        before, began = self.calls.now(), time.monotonic()
+        await until(lambda: time.monotonic() > began + seconds, "time to pass", within=seconds + 5)
+        return self.calls.since(before), time.monotonic() - began
 
     async def one_by_one(self, client: Windlass, jobs: int) -> Counter[str]:
         """The calls that so many jobs cost, each enqueued when the one before has begun."""

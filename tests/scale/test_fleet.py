@@ -24,8 +24,8 @@ SECONDS = 2
 async def test_an_idle_fleet_asks_little(place: Place, store: Store) -> None:
     fleet = Fleet(place)
     async with fleet.working(WORKERS):
-        idle = await fleet.idle(SECONDS)
-    assert idle.total() <= IDLE * WORKERS * FASTER * SECONDS, idle
+        idle, seconds = await fleet.idle(SECONDS)
+    assert idle.total() <= IDLE * WORKERS * FASTER * seconds, idle
 
 
 async def test_one_job_wakes_few(place: Place, store: Store) -> None:
