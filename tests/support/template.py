@@ -28,7 +28,11 @@ from windlass.chaos.starting import Process, as_program
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 STORES = ("sqlite", "mongo", "postgres", "redis")
-IMPORTED = ("windlass.cli.working", "windlass.worker", *(f"windlass.stores.{store}.store" for store in STORES))
+IMPORTED = (
+    *("windlass.cli.main", "windlass.cli.working", "windlass.worker.worker"),
+    *(f"windlass.client.{room}" for room in ("audit", "dead_letters", "operations", "workers")),
+    *(f"windlass.stores.{store}.store" for store in STORES),
+)
 BEFORE_PYTHON = ("LD_PRELOAD", "PYTHONMALLOC", "PYTHONDEVMODE")
 """what takes effect only where a program is loaded"""
 LONGEST = 200_000
