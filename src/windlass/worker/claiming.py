@@ -124,6 +124,8 @@ class Claiming:
             if jobs is None:
                 continue
             if len(jobs) < room:
+                if jobs:
+                    await asyncio.sleep(0)  # what was claimed begins first
                 await (self._wait_a_moment(jobs) if jobs.more else self._wait())
 
     async def _fill_beside(self) -> None:

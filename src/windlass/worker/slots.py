@@ -174,14 +174,14 @@ class Slots:
     def asked(self, want: Want, slots: int | None = None) -> Generator[None, None, None]:
         """While inside, a claim is under way: what it may bring counts as taken, or so many slots."""
         n = want.n if slots is None else slots
-        each = Counter({name: min(most, n) for name, most in (want.queues or {}).items()})
+        each = {name: min(most, n) for name, most in want.queues.items()} if want.queues else {}
         self._asked += n
-        self._asked_of += each
+        self._asked_of.update(each)
         try:
             yield
         finally:
             self._asked -= n
-            self._asked_of -= each
+            self._asked_of.subtract(each)
             self.freed.set()  # it may have brought less
 
     def take(self, running: Running, *others: Running) -> None:

@@ -301,9 +301,25 @@ async def test_a_cancelled_command_does_not_leave_its_answer_to_another(place: R
             assert [job.id for job in await next_one if job] == [ids[n]]
 
 
-async def test_a_command_that_is_cancelled_at_any_step_ends_so(store: RedisStore) -> None:
+async def test_a_script_that_is_cancelled_does_not_leave_its_answer_to_another(place: RedisPlace) -> None:
+    async with wire(place) as (between, store):
+        for n in range(20):
+            between.hold_answers()
+            asking = asyncio.create_task(store.locks.acquire(f"a{n}", "me", LONG))
+            await until(lambda: between.held, "the answer to be on its way")
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            next_one = asyncio.create_task(store.link.run("cancels", ["w"]))
+            await asyncio.sleep(0)  # it has taken its connection before the late answer comes
+            between.let_go()
+            assert await next_one == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "command"])
+async def test_a_command_that_is_cancelled_at_any_step_ends_so(store: RedisStore, script: bool) -> None:
     for steps in range(40):
-        asking = asyncio.create_task(store.link.command("PING"))
+        call = store.link.run("cancels", ["w"]) if script else store.link.command("PING")
+        asking = asyncio.create_task(call)
         for _ in range(steps):
             await asyncio.sleep(0)
         if asking.cancel():

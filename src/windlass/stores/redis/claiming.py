@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from windlass.stores.contract import Claimed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _MOST_MARKS = 1000
 """of one worker, while nothing answers: the server keeps them for an hour anyway"""
 
+_told = lru_cache(told)
 _REST = 2  # more was in doubt than was wanted
 
 
@@ -49,7 +51,7 @@ async def claim(link: Link, want: Want, marks: Marks) -> Claimed:
     """At most `want.n` jobs, first by priority, then queue by queue in turns."""
     # A claim whose answer was lost is asked again under the same mark, and gets what it took the first time.
     mark, past = secrets.token_hex(8), marks.of(want.worker_id)
-    lease, actor = as_duration_ms(want.lease), told(want.worker_id)
+    lease, actor = as_duration_ms(want.lease), _told(want.worker_id)
     weights = _pairs({queue: weight for queue, weight in want.weights.items() if weight != 1})
     queues: list[Value] = [-1] if want.queues is None else _pairs(want.queues)
     draw, repeated = random.getrandbits(24), False

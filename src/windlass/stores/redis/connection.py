@@ -28,6 +28,7 @@ from windlass.core.redaction import why_not
 from windlass.stores.guarding import guarding
 from windlass.stores.patience import Patience
 from windlass.stores.redis.cluster import Nodes
+from windlass.stores.redis.exchange import Exchange
 from windlass.stores.redis.scripting import script
 
 Value: TypeAlias = str | bytes | int
@@ -95,7 +96,7 @@ class Link:
         self.place = place
         self.prefix = f"{{{place.namespace}}}:"
         self.nodes = Nodes(place.url)
-        self._clients: dict[str, Client] = {}
+        self._exchanges: dict[str, Exchange] = {}
         """one for every node that was asked; outside of a cluster there is one"""
         self._open = False
         self._most = _MOST if place.most is None else max(1, min(place.most, _MOST))
@@ -131,24 +132,24 @@ class Link:
 
     async def stop(self) -> None:
         """Close the connections."""
-        clients, self._clients, self._open = self._clients, {}, False
+        exchanges, self._exchanges, self._open = self._exchanges, {}, False
         if self._loop is asyncio.get_running_loop():
-            for client in clients.values():
-                await client.aclose()
+            for exchange in exchanges.values():
+                await exchange.client.aclose()
 
     def _renew(self) -> None:
-        self._open, self._clients = True, {}
+        self._open, self._exchanges = True, {}
         self._loop, self._room = asyncio.get_running_loop(), asyncio.Semaphore(self._most)
 
-    def _at_hand(self) -> Client:
+    def _at_hand(self) -> Exchange:
         if not self._open:
             raise StoreError(f"the store {self.place.address} is not open: use it inside 'async with app:'")
         if self._loop is not asyncio.get_running_loop():
             self._renew()  # an earlier loop has ended with its connections
-        client = self._clients.get(self.nodes.at)
-        if client is None:
-            client = self._clients[self.nodes.at] = self.connect()
-        return client
+        exchange = self._exchanges.get(self.nodes.at)
+        if exchange is None:
+            exchange = self._exchanges[self.nodes.at] = Exchange(self.connect())
+        return exchange
 
     def key(self, name: str) -> str:
         """A key of this namespace."""
@@ -156,7 +157,7 @@ class Link:
 
     async def command(self, *words: Value) -> Answer:
         """One command that may safely be done twice."""
-        return await self._surely(lambda client, _: client.execute_command(*words))
+        return await self._surely(lambda exchange, _: exchange.client.execute_command(*words))
 
     async def locate(self) -> None:
         """Find the node of a cluster that has the keys: what names no key is answered by any."""
@@ -166,29 +167,29 @@ class Link:
         """Ask for the other nodes, in case that this one goes away."""
         with suppress(rd.RedisError, OSError):  # only a help: a user may be forbidden to ask
             async with asyncio.timeout(_CONNECT):
-                self.nodes.learn(await self._at_hand().execute_command("CLUSTER", "SLOTS"))
+                self.nodes.learn(await self._at_hand().client.execute_command("CLUSTER", "SLOTS"))
 
     async def run(self, name: str, values: Sequence[Value] = ()) -> Answer:
         """One script that may safely be run twice: its writes are fenced by tokens or known by ids."""
-        return await self._surely(lambda client, _: self._eval(client, name, values))
+        return await self._surely(lambda exchange, _: self._eval(exchange, name, values))
 
     async def ask(self, name: str, values: Callable[[bool], Sequence[Value]]) -> Answer:
         """The same for a script that has to know whether it is asked again, because an answer was lost."""
-        return await self._surely(lambda client, again: self._eval(client, name, values(again)))
+        return await self._surely(lambda exchange, again: self._eval(exchange, name, values(again)))
 
     async def once(self, name: str, values: Sequence[Value]) -> Answer:
         """One script that would answer otherwise if it were run again: it is told, and answers as the first time."""
         mark = secrets.token_hex(8)
         return await self.ask(name, lambda again: [*values, mark, int(again)])
 
-    async def _eval(self, client: Client, name: str, values: Sequence[Value]) -> Answer:
+    async def _eval(self, exchange: Exchange, name: str, values: Sequence[Value]) -> Answer:
         text, digest = script(name)
         try:
-            return await client.execute_command("EVALSHA", digest, 1, self.prefix, *values)
+            return await exchange.ask(("EVALSHA", digest, 1, self.prefix, *values))
         except rd.NoScriptError:
-            return await client.execute_command("EVAL", text, 1, self.prefix, *values)
+            return await exchange.ask(("EVAL", text, 1, self.prefix, *values))
 
-    async def _surely(self, work: Callable[[Client, bool], Coroutine[Any, Any, Answer]]) -> Answer:
+    async def _surely(self, work: Callable[[Exchange, bool], Coroutine[Any, Any, Answer]]) -> Answer:
         """Work until it is done or the time is over, again after every lost connection.
 
         A command that is cancelled or takes too long ends its connection: the driver closes it, so that a late answer
@@ -199,10 +200,10 @@ class Link:
         refusal: Exception | None = None
         patience = Patience()
         while True:
-            client, asked = self._at_hand(), self.nodes.at
+            exchange, asked = self._at_hand(), self.nodes.at
             try:
                 async with asyncio.timeout_at(deadline), self._room:
-                    return await work(client, again)
+                    return await work(exchange, again)
             except _DENIED:
                 raise
             except (rd.RedisError, OSError) as error:
@@ -226,7 +227,7 @@ class Link:
                 again = again or lost
                 if word == "READONLY":
                     # Its server has become a replica: the name may lead to another one by now.
-                    await client.connection_pool.disconnect(inuse_connections=False)
+                    await exchange.hang_up()
             await patience.pause()
 
 
