@@ -252,7 +252,10 @@ class Client:
 
     async def enqueue(self, draft: Draft, codec: Codec | None, tx: object | None = None) -> Handle[Any]:
         """Insert one job inside its layers; returns when it is durable, or inside the caller's transaction."""
-        if not self.registry.around_enqueue(draft.type):
+        registry = self.registry
+        if not registry.around_enqueue(draft.type):
+            if registry.spans is None:
+                return await self._enqueue(draft, codec, tx)
             return await self.enqueue_bare(draft, codec, tx)
         async with surrounded(self.registry, [draft]) as [made]:
             return await self._enqueue(made, codec, tx)
@@ -275,12 +278,15 @@ class Client:
             self.announce(draft, verdict, tx)
         return self._handle(draft, verdict, codec)
 
-    async def put(self, draft: Draft) -> Inserted:
-        """Insert one job with those that are enqueued at the same moment."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            await self.ready()
-        if self._coalescer is not None and loop is self._loop:
+    def put(self, draft: Draft) -> Awaitable[Inserted]:
+        """Insert one job with those that are enqueued at the same moment; to be awaited at once."""
+        if self._coalescer is not None and asyncio.get_running_loop() is self._loop:
+            return self._coalescer.put(draft)
+        return self._put_first(draft)
+
+    async def _put_first(self, draft: Draft) -> Inserted:
+        await self.ready()
+        if self._coalescer is not None and asyncio.get_running_loop() is self._loop:
             return await self._coalescer.put(draft)
         [verdict] = await self._insert(self.store, [draft])
         return verdict

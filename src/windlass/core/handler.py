@@ -107,11 +107,19 @@ class Declaration:
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:
         """Make a job of this handler; key templates are filled from its own arguments."""
+        if not has_keys(options):
+            return Draft(id=job_id, type=self.name, payload_json=payload_json, options=options)
         templated = options.unique is self.options.unique
         codec = self.codec
         return make_draft(
             self.name, job_id, payload_json, options, templated=templated, defaults=codec.defaults, seals=codec.seals
         )
+
+
+def has_keys(options: Options) -> bool:
+    """Whether jobs with these options have keys that are made for each of them."""
+    named = options.unique or options.limit or options.rate or options.fair_by
+    return bool(named) or options.idempotency_window is not None
 
 
 def make_draft(
@@ -130,7 +138,7 @@ def make_draft(
     idempotency, though it is encrypted differently each time.
     """
     unique, limit, rate = options.unique, options.limit, options.rate
-    if not (unique or limit or rate or options.fair_by) and options.idempotency_window is None:
+    if not has_keys(options):
         return Draft(id=job_id, type=type_, payload_json=payload_json, options=options)
     arguments: dict[str, Any] = {**defaults} if defaults else {}
     if limit is not None or rate is not None or options.fair_by is not None or (unique is not None and templated):
