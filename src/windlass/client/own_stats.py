@@ -53,7 +53,7 @@ class OwnStats:
         """What there is to draw of the user's jobs; what stood in queues and who worked is not told to one user."""
         span = chart_span(since)
         seen = await self.read(span if until is None else LONGEST, max_age=max_age)
-        at = seen.at if until is None else min(until, seen.at)
+        at = seen.at if until is None else until
         return charts_of(at, span, (one for one in seen.minutes if one.minute < at), queue=queue, type=type)
 
     async def _ask(self, span: timedelta) -> Overview:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
+_INSTANT = timedelta(milliseconds=1)
 _SPANS = 16
 """how many different spans of time are remembered"""
 
@@ -143,12 +144,15 @@ class StatsRoom:
     async def _before(self, span: timedelta, until: datetime, queue: str | None, type_: str | None) -> Charts:
         store = await self._client.ready()
         step, at = step_of(span), min(until, await store.now())
-        first = begin_of(at - span, step)
+        begin = until - span if until - span < at else at - span
+        first = begin_of(begin, step)
         parts, reached = await self._rolled.between(store, step, first, at)
         minutes = [one for _, some in parts for one in some]
         minutes += await store.views.ended(max(reached, first), at)
         samples, _ = await self._sampled.between(store, step, first, at)
-        return charts_of(at, span, minutes, samples, queue=queue, type=type_)
+        # What begins at its very end is not in it.
+        at -= _INSTANT
+        return charts_of(at, at - begin, minutes, samples, queue=queue, type=type_)
 
     async def counts(self, *, max_age: float | timedelta = SECOND) -> Counts:
         """How many jobs stand where."""

@@ -83,6 +83,17 @@ def moment(at: datetime | None, *, focus: bool = False) -> Markup:
     return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(told, title, reached, ago(at))
 
 
+def clock(at: datetime | None) -> Markup:
+    """An instant by the clock, whatever the viewer has chosen for others: the end of a stretch of time."""
+    if at is None:
+        return Markup('<span class="muted">–</span>')
+    exact = at.astimezone(UTC)
+    told = exact.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Markup('<time datetime="{}" title="{}" data-form="full">{}</time>').format(
+        told, f"{exact:%Y-%m-%d %H:%M:%S} UTC", f"{exact.day} {exact:%b, %H:%M} UTC"
+    )
+
+
 def lasting(value: float | timedelta | None) -> str:
     """A duration: `0.8 s`, `4 m 3 s`."""
     return span(value)
@@ -103,5 +114,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "counted": counted,
     "share": share,
     "moment": moment,
+    "clock": clock,
     "lasting": lasting,
 }

@@ -9,7 +9,7 @@ export function ago(at, now = Date.now()) {
   return seconds >= 0 ? `${n} ${word} ago` : `in ${n} ${word}`;
 }
 
-const forms = { clock: { hour: "2-digit", minute: "2-digit", hour12: false }, day: { day: "numeric", month: "short" } };
+const forms = { clock: { hour: "2-digit", minute: "2-digit", hour12: false }, day: { day: "numeric", month: "short" }, full: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false } };
 const formats = new Map();
 
 // An instant as an axis has it: `14:05` or `19 Nov`.
@@ -28,7 +28,7 @@ export function times(within = document) {
   }
   for (const one of within.querySelectorAll("time[datetime]")) {
     const at = new Date(one.dateTime);
-    const text = how === "local" ? local.format(at) : how === "utc" ? one.title.slice(0, 19) + "Z" : ago(at);
+    const text = one.dataset.form ? mark(at, one.dataset.form) : how === "local" ? local.format(at) : how === "utc" ? one.title.slice(0, 19) + "Z" : ago(at);
     if (one.textContent !== text) one.textContent = text;
   }
 }
