@@ -105,6 +105,9 @@ async def test_a_store_says_what_it_is(store: Store) -> None:
     assert store.capabilities.durability
     assert store.address
     assert (await store.health())["version"]
+    quickly = await store.health(thorough=False)
+    assert quickly["version"]
+    assert quickly.get("integrity") is None
 
 
 async def test_removing_takes_away_everything_but_what_is_not_ours(place: Place, store: Store) -> None:

@@ -72,10 +72,10 @@ async def being_migrated(store: Store) -> Check | None:
     )
 
 
-async def examine(store: Store, jobs: JobsRoom) -> AsyncGenerator[Check, None]:
-    """Every check of an open store, in the order of what depends on what."""
+async def examine(store: Store, jobs: JobsRoom, *, thorough: bool = True) -> AsyncGenerator[Check, None]:
+    """Every check of an open store, in the order of what depends on what; see `Store.health` for what is thorough."""
     began = time.perf_counter()
-    health = await store.health()
+    health = await store.health(thorough=thorough)
     took = (time.perf_counter() - began) * 1000
     kind = f"{store.capabilities.store} {health.get('version', '')}"
     yield Check(Level.PASS, "store reachable", f"{store.address}  {kind}, answers in {milliseconds(took)}")

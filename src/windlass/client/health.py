@@ -63,7 +63,7 @@ class HealthRoom:
         return [check async for check in self.checks()]
 
     async def examined(self, *, max_age: float | timedelta = 0) -> Examined:
-        """The same, and when; many who ask share what is of at most that age, while it is found out anew a last one."""
+        """What costs little at any size of the same, and when: many who ask share what is of at most that age."""
         return await self._checked.get(self._examine, as_duration(max_age, "max_age"))
 
     async def parked(self, *, max_age: float | timedelta = 0) -> Sequence[Job]:
@@ -72,20 +72,24 @@ class HealthRoom:
 
     async def _examine(self) -> Examined:
         began = time.monotonic()
-        checks = await self.check()
+        checks = [check async for check in self.checks(thorough=False)]
         return Examined(checks=tuple(checks), at=datetime.now(UTC), took=timedelta(seconds=time.monotonic() - began))
 
     async def _find_parked(self) -> Sequence[Job]:
         store = await self._client.ready()
         return await parked_jobs(store, self._jobs, await live_workers(store))
 
-    async def checks(self) -> AsyncGenerator[Check, None]:
-        """The same one by one, each as soon as it is done."""
+    async def checks(self, *, thorough: bool = True) -> AsyncGenerator[Check, None]:
+        """The same one by one, each as soon as it is done.
+
+        Unless they are to be thorough, what takes the longer the more there is in the store is left out: on SQLite the
+        check of the file's integrity.
+        """
         try:
             if not self._client.opened and (check := await being_migrated(self._client.store)) is not None:
                 yield check
                 return  # what opens the store waits for the migration
-            async with aclosing(examine(await self._client.ready(), self._jobs)) as checks:
+            async with aclosing(examine(await self._client.ready(), self._jobs, thorough=thorough)) as checks:
                 async for check in checks:
                     yield check
         except WindlassError as error:

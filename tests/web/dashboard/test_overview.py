@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from tests.support.drafts import draft, want
 from tests.support.until import until
 from tests.web.dashboard.browsing import IN_BROWSER, Site
 from tests.web.dashboard.conftest import site_of
@@ -17,6 +18,9 @@ from windlass import Windlass
 from windlass.client.gauges import Gauges, Standing, gauges_text
 from windlass.client.rolling import SAMPLED
 from windlass.client.stepping import MINUTE, begin_of
+from windlass.core.job import Error
+from windlass.core.outcome import Failed
+from windlass.core.transition import WORKER_DIED, decide
 
 pytestmark = IN_BROWSER
 PATHS = ("/", "/?table=run", "/failures", "/failures/{group}", "/queues", "/queues/mail", "/audit", "/health")
@@ -148,6 +152,15 @@ async def test_an_empty_store_says_what_to_do_next_and_comes_alive(site: Site) -
     await site.app.enqueue("mail.send", {"to": "ann"}, queue="mail")
     await expect(page.locator(".tile", has_text="Waiting").first).to_contain_text("1")
     await expect(page.locator("[data-chart]").first).to_be_visible()
+    # Who reads a chart goes on reading while it changes.
+    slider = page.get_by_role("slider", name="Backlog by queue")
+    await slider.focus()
+    await page.keyboard.press("End")
+    await site.app.enqueue("mail.send", {"to": "ben"}, queue="mail")
+    await expect(page.locator(".tile", has_text="Waiting").first).to_contain_text("2")
+    await expect(slider).to_be_focused()
+    assert re.match(r"\d\d:\d\d – ", await slider.get_attribute("aria-valuetext") or "")
+    await expect(page.locator("#backlog .scan-when")).to_have_count(1)
 
 
 async def test_one_users_key_sees_figures_of_own_jobs_alone(filled: Site) -> None:
@@ -298,6 +311,20 @@ async def test_health_says_what_is_wrong_and_what_to_do(site: Site) -> None:
         await expect(page.locator(".finding")).to_contain_text("No worker handles nobody.knows: 1 wait for one.")
         await page.goto(f"{site.url}/")
         await expect(page.locator(".findings")).to_contain_text("No worker takes from default")
+        await expect(page.locator(".findings")).to_contain_text("No worker handles nobody.knows")
+
+
+async def test_what_killed_its_workers_and_what_nobody_can_read_is_named(site: Site) -> None:
+    await site.app.store.jobs.insert([draft("crash"), draft("mail.send", '{"nobody":1}', queue="mail")])
+    [job] = await site.app.store.jobs.claim(want(types={"crash"}))
+    await site.app.store.jobs.apply([decide(job, Failed(Error(type=WORKER_DIED, message="killed"), again=False))])
+    await site.app.worker(drain=True, queues={"mail": 1}).run()
+    page = await (await site.look()).go("/failures")
+    await expect(page.locator(".finding")).to_contain_text("1 of mail.send are parked")
+    row = page.locator(".failures tbody tr")
+    await expect(row.locator(".badge")).to_have_text("crashed out")
+    await row.get_by_role("link", name=WORKER_DIED).click()
+    await expect(page.locator(".banner.tone-warn")).to_contain_text("killed their worker")
 
 
 async def _alive(app: Windlass) -> bool:

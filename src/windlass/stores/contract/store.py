@@ -125,6 +125,9 @@ class Store(Protocol):
         """The store's clock."""
         ...
 
-    async def health(self) -> Mapping[str, Any]:
-        """Figures about the server or file for `doctor`: version, size, settings that matter."""
+    async def health(self, *, thorough: bool = True) -> Mapping[str, Any]:
+        """Figures about the server or file for `doctor`: version, size, settings that matter.
+
+        Unless it is to be thorough, what takes the longer the more there is in the store is left out.
+        """
         ...

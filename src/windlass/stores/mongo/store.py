@@ -109,7 +109,7 @@ class MongoStore(Room):
         return "sharded cluster" if self.link.routed else "replica set"
 
     @guarded
-    async def health(self) -> Mapping[str, Any]:
+    async def health(self, *, thorough: bool = True) -> Mapping[str, Any]:
         """Figures for `doctor`."""
         database = self.link.client[self.link.place.database]
         built = await database.command("buildInfo")

@@ -123,7 +123,7 @@ class PostgresStore(Room):
         return found
 
     @guarded
-    async def health(self) -> Mapping[str, Any]:
+    async def health(self, *, thorough: bool = True) -> Mapping[str, Any]:
         """Figures for `doctor`."""
         [row] = await self.link.fetch(HEALTH, self.link.sql("windlass_jobs"))
         names = (

@@ -145,7 +145,7 @@ class RedisStore(Room):
         return instant(int(seconds) * 1000 + int(micros) // 1000)
 
     @guarded
-    async def health(self) -> Mapping[str, Any]:
+    async def health(self, *, thorough: bool = True) -> Mapping[str, Any]:
         """Figures for `doctor`."""
         info = await self.link.command("INFO")
         return {
