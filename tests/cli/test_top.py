@@ -313,6 +313,33 @@ async def test_every_line_fits_the_terminal(app: Windlass, size: tuple[int, int]
     assert screen.view.return_value == 0
 
 
+async def test_where_there_is_room_queues_and_workers_stand_side_by_side(app: Windlass) -> None:
+    await app.enqueue("steady")
+    for size in (WIDE, (WIDE[0], 20)):
+        async with working(app), looking(app, size) as screen:
+            await screen.shows("QUEUE", "WORKER")
+            [heads] = [line for line in screen.text.split("\n") if "QUEUE" in line and "STATE" in line]
+            assert "WORKER" in heads
+
+
+async def test_the_chosen_row_has_one_colour_and_others_have_their_own(app: Windlass) -> None:
+    for text in ("x", "y"):
+        await app.enqueue("bad", {"text": text})
+    await app.worker(drain=True).run()
+
+    def colours(place: int) -> int:
+        strips = screen.view.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]  # as `text` does
+        rows = [line for line in strips if "Reject: " in line.text]
+        return len({str(part.style.color) for part in rows[place] if part.style is not None and part.text.strip()})
+
+    async with looking(app) as screen:
+        await screen.press("4")
+        await screen.shows("Reject: x", "Reject: y")
+        await until(lambda: (colours(0), colours(1)) == (1, 2), "the first one to be chosen")
+        await screen.press("down")
+        await until(lambda: (colours(0), colours(1)) == (2, 1), "the second one to be chosen")
+
+
 async def test_the_chosen_row_stays_chosen_while_others_come_and_go(app: Windlass) -> None:
     await app.enqueue("quick", {"n": 1}, queue="mm")
     async with looking(app) as screen:

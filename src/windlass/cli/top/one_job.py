@@ -65,12 +65,15 @@ class JobScreen(ModalScreen[None]):
         super().__init__(id="job")
         self.job_id = job_id
         self.seen: Seen | None = None
+        # Held here, and not looked for by their names: a look may come back before the screen is put up.
+        self._head = Static("", id="job-head", markup=False)
+        self._text = Static(job_id, id="job-text", markup=False)
 
     def compose(self) -> ComposeResult:
         """A line about it, and all else below."""
-        yield Static("", id="job-head", markup=False)
+        yield self._head
         with VerticalScroll(id="job-body"):
-            yield Static(self.job_id, id="job-text", markup=False)
+            yield self._text
         yield Static("", classes="tell", markup=False)
         yield Static(content(KEYS), classes="keys", markup=False)
 
@@ -83,8 +86,8 @@ class JobScreen(ModalScreen[None]):
         why = before.why if before is not None and ended else (await app.jobs.explain(self.job_id)).text
         self.seen = Seen(job, history, why, now)
         first, *others = _lines(self.seen)
-        self.query_one("#job-head", Static).update(content(first))
-        self.query_one("#job-text", Static).update(Content("\n").join(content(one) for one in others))
+        self._head.update(content(first))
+        self._text.update(Content("\n").join(content(one) for one in others))
 
     def action_close(self) -> None:
         """Back to the lists."""

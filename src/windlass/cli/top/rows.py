@@ -68,13 +68,28 @@ class Panel(Vertical):
         """Fit the columns to the new width."""
         self._draw()
 
+    def on_option_list_option_highlighted(self) -> None:
+        """Another row is chosen."""
+        self._draw()
+
+    def on_descendant_focus(self) -> None:
+        """It is the list that is walked through now."""
+        self._draw()
+
+    def on_descendant_blur(self) -> None:
+        """Another one is."""
+        self._draw()
+
     def _draw(self) -> None:
         width = self.rows.scrollable_content_region.width
         if not width or not self._table.columns:
             return
         fitted = self._table.fitted(width)
         self._head.update(content(fitted.head))
-        keys, lines = tuple(self._table.keys), tuple(content(one) for one in fitted.lines)
+        # The colours of a row cannot be read on that of the chosen one.
+        chosen = self.rows.highlighted if self.rows.has_focus else None
+        cells = [[Cell(one.text) for one in row] if at == chosen else row for at, row in enumerate(fitted.lines)]
+        keys, lines = tuple(self._table.keys), tuple(content(one) for one in cells)
         if not keys:
             keys, lines = (), (Content.styled(self._table.empty, "dim"),)
         if keys == self._shown[0] and len(lines) == len(self._shown[1]):

@@ -11,8 +11,9 @@ Screen { background: ansi_default; color: ansi_default; }
 #upper { height: auto; layout: vertical; }
 Screen.-wide #upper { layout: horizontal; }
 .panel { height: auto; margin-top: 1; width: 1fr; }
-Screen.-wide #workers { margin-left: 3; }
+Screen.-wide #workers { margin: 1 0 0 3; }
 Screen.-low #tabs, Screen.-low .panel { margin-top: 0; }
+Screen.-wide.-low #workers { margin: 0 0 0 3; }
 .head { height: 1; }
 OptionList, OptionList:focus {
     height: 1fr; border: none; padding: 0; background: ansi_default; background-tint: ansi_default 0%;
