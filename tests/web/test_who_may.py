@@ -19,6 +19,7 @@ NEEDS = {
     ("POST", "/queue/enqueue"): "enqueue",
     ("POST", "/queue/enqueue/many"): "enqueue",
     ("GET", "/queue"): "read",
+    ("GET", "/queue/export"): "read",
     ("GET", "/queue/{id}"): "read",
     ("GET", "/queue/{id}/history"): "read",
     ("GET", "/queue/{id}/explain"): "read",

@@ -49,6 +49,8 @@ class Errand:
     reason: str | None
     origin: str | None
     request: str | None
+    ids: list[str] | None = None
+    """these instead of a search"""
 
     def words(self) -> Search:
         """The search, as it was asked for."""
@@ -134,6 +136,8 @@ class Carrying:
 
     async def _next(self) -> list[Job]:
         """The next batch, once it is kept that it is under way."""
+        if self._errand.ids is not None:
+            return await self._named(self._errand.ids)
         page = await self._jobs.find(limit=PAGE, after=self._place.after, **self._search)
         limit = self._errand.limit
         left = None if limit is None else max(0, limit - self._bulk.met)
@@ -141,6 +145,18 @@ class Carrying:
         last = page.next is None or (left is not None and len(jobs) >= left)
         ids = tuple(job.id for job in jobs)
         self._place = Place(after=page.next, ids=ids, last=last, bulk=self._tally())
+        await self._ctx.save(asdict(self._place))
+        return jobs
+
+    async def _named(self, ids: list[str]) -> list[Job]:
+        """The next of those that were named."""
+        begin = int(self._place.after or 0)
+        end = begin + PAGE
+        found = await self._jobs.several(ids[begin:end])
+        jobs = [job for job in found if job is not None and self._is_meant(job)]
+        self._count("missing", found.count(None))
+        under_way = tuple(job.id for job in jobs)
+        self._place = Place(after=str(end), ids=under_way, last=end >= len(ids), bulk=self._tally())
         await self._ctx.save(asdict(self._place))
         return jobs
 

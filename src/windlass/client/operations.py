@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from windlass.client.bulk import begun, check_wanted
+from windlass.client.bulk import Bulk, begun, check_wanted
 from windlass.client.carrying import OWN, Errand, carry_out
 from windlass.client.dead_letters import check_rate
-from windlass.client.searching import Search, filter_of, settled, words_of
+from windlass.client.searching import Search, filter_of, settled, with_line, words_of
 from windlass.core.context import Ctx
 from windlass.core.errors import QueueFull, SettingsError
 from windlass.core.grants import ANYTHING
@@ -25,8 +25,9 @@ from windlass.core.status import LIVE, Status
 from windlass.core.unique import Unique
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from windlass.client.audit import AuditRoom
-    from windlass.client.bulk import Bulk
     from windlass.client.client import Client
     from windlass.client.handle import Handle
     from windlass.client.jobs import JobsRoom
@@ -39,6 +40,8 @@ QUEUE = "windlass"
 DEEDS = ("retry", "cancel", "delete", "replay")
 MOST = 5
 """operations of one owner that are under way at a time"""
+MOST_NAMED = 200
+"""jobs that one operation is given by their ids"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +69,16 @@ class OperationsRoom:
         self,
         deed: str,
         *,
+        ids: Sequence[str] | None = None,
         limit: int | None = None,
         everything: bool = False,
         grants: Grants = ANYTHING,
         **search: Any,
     ) -> Bulk:
         """How many an operation would be about; nothing is changed."""
-        wanted = _wanted(deed, cast("Search", search), everything=everything)
-        return replace(await self._told(wanted, limit, grants), dry_run=True)
+        wanted = _wanted(deed, cast("Search", search), ids, limit, everything=everything)
+        told = await (self._told(wanted, limit, grants) if ids is None else self._named(ids, grants))
+        return replace(told, dry_run=True)
 
     async def begin(
         self,
@@ -81,6 +86,7 @@ class OperationsRoom:
         *,
         actor: str = "operator",
         reason: str | None = None,
+        ids: Sequence[str] | None = None,
         limit: int | None = None,
         rate: float | None = None,
         everything: bool = False,
@@ -92,14 +98,14 @@ class OperationsRoom:
     ) -> Begun:
         """Begin to retry, cancel, delete or replay what matches now, newest first, at most `limit`.
 
-        Its words are those of `app.jobs.find`; without any it needs `everything`. A replay is of failed jobs, at most
-        `rate` by the second. Jobs that came or ended later are left alone, as are windlass's own, and those that
-        `grants` do not cover. The result tells how many were `done`, `requested` to stop, `refused`, `duplicate` and
-        `missing`. QueueFull when as many as may are under way for this user. Its end is in the audit list. Begun
-        again under the same `job_id` it is the same one.
+        Its words are those of `app.jobs.find`; without any it needs `everything`, or the `ids` of at most 200 jobs. A
+        replay is of failed jobs, at most `rate` by the second. Jobs that came or ended later are left alone, as are
+        windlass's own, and those that `grants` do not cover. The result tells how many were `done`, `requested` to
+        stop, `refused`, `duplicate` and `missing`. QueueFull when as many as may are under way for this user. Its end
+        is in the audit list. Begun again under the same `job_id` it is the same one.
         """
-        wanted = settled(_wanted(deed, cast("Search", search), everything=everything), datetime.now(UTC))
-        told = await self._told(wanted, limit, grants)
+        wanted = settled(_wanted(deed, cast("Search", search), ids, limit, everything=everything), datetime.now(UTC))
+        told = await (self._told(wanted, limit, grants) if ids is None else self._named(ids, grants))
         errand = Errand(
             deed=deed,
             search=_kept_words(wanted),
@@ -113,6 +119,7 @@ class OperationsRoom:
             reason=reason,
             origin=origin,
             request=request,
+            ids=None if ids is None else [*dict.fromkeys(ids)],
         )
         text = self._declaration.codec.encode_plain({"errand": asdict(errand)})
         for place in range(MOST):
@@ -125,10 +132,16 @@ class OperationsRoom:
         """How many match but for windlass's own; not exact where a key is limited, whose others are left out later."""
         told = await begun(self._jobs, wanted, limit)
         told = replace(told, exact=told.exact and grants.queues is None and grants.types is None)
-        if "type" in wanted or not told.of or told.of == limit:
+        if "type" in with_line(words_of(wanted)) or not told.of or told.of == limit:
             return told
         own = await self._jobs.count(**cast("Search", {**wanted, "type": f"{OWN}*"}))
         return replace(told, of=max(0, told.of - own.n))
+
+    async def _named(self, ids: Sequence[str], grants: Grants) -> Bulk:
+        """How many of these jobs it would be about."""
+        found = await self._jobs.several([*dict.fromkeys(ids)])
+        meant = [job for job in found if job is not None and not job.type.startswith(OWN)]
+        return Bulk(of=sum(grants.allow(type_=job.type, queue=job.queue) for job in meant))
 
     async def under_way(self) -> bool:
         """Whether any has not ended yet."""
@@ -154,10 +167,20 @@ def declared(client: Client, audit: AuditRoom, defaults: Options) -> Declaration
     return declare(bulk, name=TYPE, options=options, policy=Retry(attempts))
 
 
-def _wanted(deed: str, search: Search, *, everything: bool) -> Search:
+def _wanted(deed: str, search: Search, ids: Sequence[str] | None, limit: int | None, *, everything: bool) -> Search:
     """The search of an operation, checked."""
     if deed not in DEEDS:
         raise SettingsError(f"{shown(deed)} cannot be done to many jobs: expected one of {', '.join(DEEDS)}")
+    if ids is not None:
+        if search or everything:
+            raise SettingsError("ids name the jobs, and others were asked for besides: give one of them")
+        if limit is not None:
+            raise SettingsError("ids name the jobs, so there is nothing to limit: leave the limit out")
+        if not 1 <= len(ids) <= MOST_NAMED:
+            raise SettingsError(f"{len(ids)} ids were given: expected 1 to {MOST_NAMED:,}, or a filter")
+        if deed == "replay":
+            raise SettingsError("a replay is of failed jobs by a filter: retry those that are named by ids")
+        return search
     check_wanted(search, everything=everything)
     words = cast("Search", words_of(search))
     if deed != "replay":

@@ -33,6 +33,7 @@ from windlass.web.routes import (
     dead_letters,
     document,
     enqueueing,
+    exporting,
     health,
     jobs,
     keys,
@@ -56,9 +57,12 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
-ROOMS = (enqueueing, bulk, dead_letters, stats, live, jobs, queues, schedules, workers, types, keys, audit, checks)
+ROOMS = (
+    *(enqueueing, bulk, dead_letters, stats, live, exporting, jobs),
+    *(queues, schedules, workers, types, keys, audit, checks),
+)
 """the routes, what is asked most first; single jobs after the others of /queue: "dead-letter" and "stats" are no ids"""
-BARE = (bulk, dead_letters, stats, enqueueing, jobs)
+BARE = (bulk, dead_letters, stats, enqueueing, exporting, jobs)
 """those that clients which put them at the root find there, too; they are the same routes, and told of once"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from windlass.client.grammar import LONGEST
 from windlass.client.searching import Search
 from windlass.core.status import Status
 from windlass.web.given import JOB_ID, Asked, Fingerprint, Key, Moment, Name
@@ -18,6 +19,10 @@ OneOrMore = Annotated[
 ]
 
 
+Line = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+JobId = Annotated[Key, WithJsonSchema(JOB_ID)]
+
+
 class Which(Asked):
     """Which jobs; all that is given must match."""
 
@@ -28,13 +33,15 @@ class Which(Asked):
     entity_name: Key | None = None
     entity_id: Key | None = None
     correlation_id: Key | None = None
-    parent_id: Annotated[Key, WithJsonSchema(JOB_ID)] | None = None
+    parent_id: JobId | None = None
     schedule: Key | None = None
     unique_key: Key | None = None
     tag: list[Name] | None = None
     fingerprint: Fingerprint | None = None
     created_since: Moment | None = None
     created_before: Moment | None = None
+    where: Line | None = None
+    """a line as people type it: `status:failed ran>5s -tag:test`"""
 
     def search(self) -> Search:
         """In the words of a search."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from windlass.client.searching import filter_of
 from windlass.core.status import Status
 from windlass.web.live.watching import Watch
 from windlass.web.live.words import Word
@@ -158,10 +159,8 @@ class ViewWatch(Watch):
 
 def _statuses(search: dict[str, Any]) -> Sequence[Status]:
     """Those asked for; a fingerprint is one of failed jobs."""
-    asked = search.get("status")
-    if "fingerprint" in search:
-        return (Status.FAILED,)
-    return [Status(one) for one in ([asked] if isinstance(asked, str) else asked or Status)]
+    asked = filter_of(cast("Search", search)).statuses
+    return [status for status in Status if status in asked]
 
 
 def _count(queue: str | None, status: Status, count: Count) -> dict[str, object]:

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.encoders import jsonable_encoder
 from pydantic import Field
 
+from windlass.client.operations import MOST_NAMED
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
-from windlass.web.filtering import Which
+from windlass.web.filtering import JobId, Which
 from windlass.web.given import INTEGRAL, Asked
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import OperationShape
@@ -75,6 +76,8 @@ class Order(Asked):
     action: Literal["retry", "cancel", "delete", "replay"]
     filter: Annotated[Which, Field(default_factory=Which)]
     """in the words by which jobs are listed"""
+    ids: Annotated[list[JobId], Field(min_length=1, max_length=MOST_NAMED)] | None = None
+    """these instead; not for a replay"""
     everything: bool = False
     """needed where no filter is given"""
     limit: Limit = None
@@ -91,7 +94,8 @@ async def bulk(body: Order, response: Response, operating: Operating) -> Operati
 
     Jobs that come later are left alone. At most five such orders of one owner are under way at a time.
     """
-    words = {"limit": body.limit, "everything": body.everything, **body.filter.search()}
+    named = {} if body.ids is None else {"ids": body.ids}
+    words = {"limit": body.limit, "everything": body.everything, **named, **body.filter.search()}
     if body.dry_run:
         return await operating.count(body.action, words, response)
     return await operating.begin(body.action, words, response, rate=body.rate, reason=body.reason)

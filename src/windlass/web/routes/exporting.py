@@ -1,0 +1,133 @@
+"""Exporting: all jobs that match as one file, read and sent page by page, for spreadsheets and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response, StreamingResponse
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+
+from windlass.core.errors import SettingsError
+from windlass.web.asking import App, Reader
+from windlass.web.filtering import JobId, WhichInQuery
+from windlass.web.shapes import JobShape, job_shape
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from windlass.client.jobs import JobsRoom
+    from windlass.core.job import Job
+
+Pages: TypeAlias = "AsyncGenerator[Sequence[Job], None]"
+router = APIRouter(tags=["jobs"])
+MOST_NAMED = 100
+_AT_ONCE = 500
+_COLUMNS = tuple(name for name in JobShape.model_fields if name not in {"id_", "error", "progress"})
+_HEAD = (*_COLUMNS, "error_type", "error_message", "progress_done", "progress_of", "progress_note")
+_BEGINS_A_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file",
+        "content": {"text/csv": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "array"}}},
+    }
+}
+
+
+class Exported(WhichInQuery):
+    """Which jobs, and as what."""
+
+    format: Literal["csv", "json"] = "csv"
+    id: Annotated[list[JobId] | None, Field(max_length=MOST_NAMED)] = None
+    """these instead of a filter; one that is not there, or not yours, is left out"""
+
+
+@router.get("/queue/export", summary="Jobs as a file", response_class=Response, responses=_STREAMED)
+async def export(wanted: Annotated[Exported, Query()], app: App, caller: Reader) -> Response:
+    """All jobs that match, newest first, as CSV or as a JSON array. Cells that a spreadsheet would take for a formula
+    begin with an apostrophe; values such as the payload are JSON.
+    """
+    room, search = caller.jobs(app), wanted.search()
+    if wanted.id is not None and search:
+        raise SettingsError("id names jobs, and a filter was given besides: give one of them")
+    # The first page is read before anything is sent: what is wrong with the search is an answer of its own.
+    pages = _pages(room, search, wanted.id)
+    all_pages = _after(await anext(pages), pages)
+    texts = (_csv if wanted.format == "csv" else _json)(all_pages, inside=caller.sees_all)
+    kind = "text/csv; charset=utf-8" if wanted.format == "csv" else "application/json"
+    headers = {"Content-Disposition": f'attachment; filename="jobs.{wanted.format}"', "Cache-Control": "no-store"}
+    return StreamingResponse(texts, media_type=kind, headers=headers)
+
+
+async def _pages(room: JobsRoom, search: Any, ids: Sequence[str] | None) -> Pages:
+    if ids is not None:
+        yield [job for job in await room.several(ids) if job is not None]
+        return
+    after: str | None = None
+    while True:
+        page = await room.find(limit=_AT_ONCE, after=after, **search)
+        yield page.jobs
+        after = page.next
+        if after is None:
+            return
+
+
+async def _after(first: Sequence[Job], others: Pages) -> Pages:
+    yield first
+    async for jobs in others:
+        yield jobs
+
+
+async def _csv(pages: Pages, *, inside: bool) -> AsyncGenerator[str, None]:
+    yield _lines([[to_camel(name) for name in _HEAD]])
+    async for jobs in pages:
+        yield _lines(_cells(job, inside=inside) for job in jobs)
+
+
+async def _json(pages: Pages, *, inside: bool) -> AsyncGenerator[str, None]:
+    mark = "["
+    async for jobs in pages:
+        for job in jobs:
+            told = job_shape(job, inside=inside).model_dump(mode="json", by_alias=True)
+            yield f"{mark}\n{json.dumps(told, ensure_ascii=False)}"
+            mark = ","
+    yield "\n]\n" if mark == "," else "[]\n"
+
+
+def _cells(job: Job, *, inside: bool) -> list[str]:
+    shape = job_shape(job, inside=inside)
+    told = shape.model_dump(mode="json")
+    error, progress = told["error"] or {}, told["progress"] or {}
+    more = [error.get("type"), error.get("message"), progress.get("done"), progress.get("of"), progress.get("note")]
+    return [_cell(value) for value in [*(told[name] for name in _COLUMNS), *more]]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return str(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text
+
+
+def _lines(rows: Any) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerows(rows)
+    return out.getvalue()
