@@ -30,7 +30,7 @@ from windlass.web.dashboard.pages import own_rooms
 from windlass.web.dashboard.policy import HEADERS
 from windlass.web.dashboard.rendering import FOLDER, Templates
 from windlass.web.dashboard.room import FRAME, Needs, Page, Room
-from windlass.web.dashboard.visit import PREFIX, Visit, base_of
+from windlass.web.dashboard.visit import OWN, PREFIX, REGIONS, Visit, base_of
 from windlass.web.problems import FORBIDDEN, NOT_FOUND, UNAUTHENTICATED, Refused, problem_of
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from windlass.web.live.live import Live
 
 LOG = logging.getLogger("windlass.web")
-REGIONS = "X-Windlass-Regions"
-OWN = "own"
-"""said in it: not what was rendered for others a moment ago"""
 _SHARED = timedelta(seconds=1)
 """so long a region that was rendered for one viewer is shown to others"""
 _VIEWERS_PER_SECOND = 40
@@ -140,6 +137,7 @@ class Dashboard:
             "url": visit.url,
             "api": visit.api,
             "here": visit.here,
+            "query": "",
             "has_page": self._paths.__contains__,
             "stream": "live?limit=1",
             "every": 5,

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 PREFIX = "/dashboard"
 API = "/api/v1"
+REGIONS = "X-Windlass-Regions"
+"""the header of who asks for the live regions of a page alone"""
+OWN = "own"
+"""said in it: not what was rendered for others a moment ago"""
 THEMES = ("system", "light", "dark")
 TIMES = ("ago", "local", "utc")
 
@@ -90,6 +94,16 @@ class Visit:
         if given not in known:
             raise SettingsError(f"{name} is {shown(given)}: expected one of {', '.join(known)}")
         return given
+
+    @cached_property
+    def again(self) -> bool:
+        """Whether the page is there, and its live regions alone are asked for."""
+        return REGIONS in self.request.headers
+
+    @cached_property
+    def age(self) -> float:
+        """How old answers may be, in seconds: nothing for who has just done something, and is to see it."""
+        return 0.0 if self.request.headers.get(REGIONS) == OWN else 1.0
 
     # Addresses, wherever the dashboard is mounted.
 

@@ -52,6 +52,15 @@ def counted(count: Count) -> str:
     return f"{count.n:,}{'' if count.exact else '+'}"
 
 
+def capped(count: Count) -> str:
+    """A count where there is no room: `950`, `12.3k`, `100k+`."""
+    return (
+        f"{count.n // 1000}k+"
+        if not count.exact and count.n >= 1000
+        else f"{short(count.n)}{'' if count.exact else '+'}"
+    )
+
+
 def share(value: float | None) -> str:
     """`0.4 %`."""
     if value is None:
@@ -112,6 +121,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "short": short,
     "counted": counted,
+    "capped": capped,
     "share": share,
     "moment": moment,
     "clock": clock,

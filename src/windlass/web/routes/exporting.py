@@ -111,10 +111,10 @@ async def _json(pages: Pages, *, inside: bool) -> AsyncGenerator[str, None]:
 
 
 def _cells(job: Job, *, inside: bool) -> list[str]:
-    shape = job_shape(job, inside=inside)
-    told = shape.model_dump(mode="json")
-    error, progress = told["error"] or {}, told["progress"] or {}
-    more = [error.get("type"), error.get("message"), progress.get("done"), progress.get("of"), progress.get("note")]
+    told = job_shape(job, inside=inside).model_dump(mode="json")
+    error, progress = job.error, job.progress
+    more: list[object] = [None, None] if error is None else [error.type, error.message]
+    more += [None, None, None] if progress is None else [progress.done, progress.of, progress.note]
     return [_cell(value) for value in [*(told[name] for name in _COLUMNS), *more]]
 
 

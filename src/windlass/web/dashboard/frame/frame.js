@@ -3,13 +3,14 @@ import { act } from "./act.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { operations } from "./operation.js";
+import { search } from "./search.js";
 import { toast } from "./toast.js";
 import { times } from "./time.js";
 
 const root = document.documentElement;
 const path = new URL(document.body.dataset.base, location.href).pathname;
 
-function keep(name, value) {
+export function keep(name, value) {
   document.cookie = `windlass_${name}=${value}; path=${path}; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
 }
 
@@ -51,3 +52,4 @@ act();
 keys({ turnTheme, copy });
 live();
 operations();
+search();

@@ -7,7 +7,7 @@ let first = "";
 const rows = () => [...document.querySelectorAll("[data-row]")];
 const here = () => document.querySelector("[data-row][data-here]");
 
-function step(by) {
+export function step(by) {
   const all = rows();
   if (!all.length) return;
   const now = all.indexOf(here());
@@ -16,6 +16,7 @@ function step(by) {
   next.setAttribute("data-here", "");
   (next.querySelector("a, button") ?? next).focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
+  next.dispatchEvent(new CustomEvent("windlass:here", { bubbles: true }));
 }
 
 const off = () => { try { return localStorage.getItem(OFF) === "1"; } catch { return false; } };
@@ -31,7 +32,7 @@ export function keys({ turnTheme, copy }) {
     t: turnTheme,
     "[": () => document.querySelector("a[rel=prev]")?.click(),
     "]": () => document.querySelector("a[rel=next]")?.click(),
-    y: () => { const one = here()?.querySelector("[data-copy]") ?? document.querySelector("main [data-copy]"); if (one) copy(one.dataset.copy); },
+    y: () => { const text = here()?.dataset.id ?? (here()?.querySelector("[data-copy]") ?? document.querySelector("main [data-copy]"))?.dataset.copy; if (text) copy(text); },
     Enter: () => here()?.querySelector("a")?.click(),
   };
   const box = document.getElementById("keys-off");

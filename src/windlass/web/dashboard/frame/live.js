@@ -15,7 +15,7 @@ function says() {
   if (state.over) return ["old", "Signed out"];
   if (state.paused) return ["paused", `Paused · ${told}`];
   if (state.how === "live") return [age > 30 ? "old" : "live", `Live · ${told}`];
-  return state.how === "poll" ? ["poll", `Polling · ${told}`] : ["again", `Reconnecting · ${told}`];
+  return state.how === "poll" ? ["poll", `Polling · ${told}`] : ["again", state.tries ? `Reconnecting · ${told}` : "Connecting"];
 }
 
 function show() {
@@ -28,8 +28,14 @@ function show() {
   document.getElementById("live-word").textContent = word;
 }
 
+// What the server has rendered, as elements that are not yet on the page.
+export const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+
+// Where the regions of this page are asked for; a page whose script shows something else than its address says so here.
+export const asking = { address: () => location.href };
+
 function place(text) {
-  const fresh = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+  const fresh = parsed(text);
   for (const region of regions()) {
     const next = fresh.querySelector(`[data-live="${CSS.escape(region.dataset.live)}"]`);
     if (next && region.dataset.held === undefined) morph(region, next);
@@ -38,12 +44,13 @@ function place(text) {
   document.dispatchEvent(new CustomEvent("windlass:fresh"));
 }
 
-async function load(how = "shared") {
+export async function load(how = "shared") {
+  clearTimeout(state.timer);
   state.busy = true;
   state.wanted = false;
   try {
     const headers = { [REGIONS]: how, ...(state.tag && { "If-None-Match": state.tag }) };
-    const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" });
+    const answer = await fetch(asking.address(), { headers, cache: "no-store", redirect: "error" });
     if (answer.status === 401) return end();
     if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) {
       place(await answer.text());
