@@ -400,7 +400,8 @@ class _Reading:
             self._put("entity", (name, entity_id))
         else:
             self._put(_SEARCHED[word.name], value)
-        return word.how
+        # Whether a type begins so, stores test job by job.
+        return How.WALK if word.name == "type" and value.endswith("*") else word.how
 
     def _id(self, values: list[str], *, negated: bool) -> How:
         for value in values:

@@ -39,7 +39,7 @@ async def counted(visit: Visit, line: Line) -> Counted:
         return Counted()
     open_ = Line(line.put("status", None))
     query = open_.query
-    named = set() if query is None else set(query.search) - {"status"}
+    named = set[str]() if query is None else set(query.search) - {"status"}
     tested = query is None or bool(query.tests)
     if visit.sees_all and not tested and named <= {"queue"}:
         return await _kept(visit, line)

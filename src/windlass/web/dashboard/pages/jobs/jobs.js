@@ -8,7 +8,7 @@ import { toast } from "../frame/toast.js";
 const $ = (id) => document.getElementById(id);
 const rows = () => [...document.querySelectorAll("[data-row]")];
 const line = () => new URLSearchParams(location.search).get("q") ?? "";
-const state = { picked: new Set(), last: null, all: false };
+const state = { picked: new Set(), last: null, all: false, told: "", toldAt: 0 };
 const LONGEST = 7000;
 
 // What is live: the rows that are here, with the columns that are chosen; new ones are counted by the server.
@@ -29,7 +29,17 @@ document.addEventListener("windlass:fresh", () => {
   for (const id of state.picked) if (!here.has(id)) state.picked.delete(id);
   if (state.picked.size < here.size) state.all = false;
   show();
+  tell();
 });
+
+// Who does not see the page is told of new rows, but not all the time.
+function tell() {
+  const word = $("new")?.textContent.trim() ?? "";
+  if (!word || word === state.told || Date.now() - state.toldAt < 10_000) return;
+  state.told = word;
+  state.toldAt = Date.now();
+  $("news").textContent = word;
+}
 
 // Selecting.
 
@@ -108,7 +118,7 @@ async function order(deed) {
   const ids = state.picked.size ? [...state.picked] : here ? [here.dataset.id] : [];
   if (!ids.length) return void toast("Nothing is selected: choose rows first, with x or their boxes");
   const where = line();
-  const which = state.all ? (where ? { filter: { where } } : { everything: true }) : { ids };
+  const which = state.all ? { everything: true, ...(where && { filter: { where } }) } : { ids };
   const counted = await call("POST", "queue/bulk", { action: deed, ...which, dryRun: true });
   if (counted === null) return;
   const many = `${counted.matched.toLocaleString("en")}${counted.exact ? "" : " or more"} ${counted.matched === 1 ? "job" : "jobs"}`;
@@ -157,7 +167,7 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
   } else if (event.key === "Escape" && peeked()) close();
   else if (event.key === "Escape" && state.picked.size) none();
-  else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && here && !menu) {
+  else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && here && !menu && !event.target.closest("#peek")) {
     const open = peeked();
     step(event.key === "ArrowDown" ? 1 : -1);
     const now = document.querySelector("[data-row][data-here]");

@@ -54,7 +54,8 @@ async def listed(visit: Visit, line: Line) -> Listing:
 async def _again(visit: Visit, line: Line, ids: Sequence[str]) -> Listing:
     watched = not visit.asked("after") and not line.oldest_first
     page = await _page(visit, line, 2 * PAGE if watched else PAGE)
-    found = {job.id: job for job in page.jobs}
+    # The answer to a search without an index may be some seconds old: rows are read anew.
+    found = {} if line.walks else {job.id: job for job in page.jobs}
     others = [one for one in ids if one not in found]
     found |= {job.id: job for job in await visit.jobs.several(others) if job is not None} if others else {}
     jobs = [found[one] for one in ids if one in found]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windlass.client.testing import BY_SPAN
 from windlass.core.errors import JobNotFound, SettingsError
@@ -81,15 +82,19 @@ async def show(visit: Visit) -> dict[str, Any]:
         "peek": await _peek(visit, listing),
         "operations": await _operations(visit, now),
         "views": VIEWS,
-        "waited": lambda job: BY_SPAN["wait"](job, now),
-        "ran": lambda job: BY_SPAN["ran"](job, now),
+        "waited": partial(_lasted, "wait", now),
+        "ran": partial(_lasted, "ran", now),
         "detail": _detail,
         "can_retry": RETRIED,
         "operates": visit.may(Scope.OPERATE),
         "finished": FINISHED,
-        "exported": lambda kind: visit.api("queue/export", format=kind, where=line.text or None),
+        "exported": partial(visit.api, "queue/export", where=line.text or None),
         "statuses": tuple(Status),
     }
+
+
+def _lasted(word: str, now: datetime, job: Job) -> timedelta | None:
+    return BY_SPAN[word](job, now)
 
 
 def _detail(job: Job) -> str:
@@ -123,7 +128,7 @@ async def _operations(visit: Visit, now: datetime) -> Sequence[Operation]:
 
 def _operation(job: Job) -> Operation:
     errand: dict[str, Any] = job.payload.get("errand", {})
-    result: dict[str, Any] = job.result if isinstance(job.result, dict) else {}
+    result = cast("dict[str, Any]", job.result) if isinstance(job.result, dict) else {}
     progress = job.progress
     of = int(errand.get("of", 0)) if progress is None or progress.of is None else int(progress.of)
     return Operation(
