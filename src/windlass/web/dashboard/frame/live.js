@@ -50,10 +50,13 @@ export async function load(how = "shared") {
   state.wanted = false;
   try {
     const headers = { [REGIONS]: how, ...(state.tag && { "If-None-Match": state.tag }) };
-    const answer = await fetch(asking.address(), { headers, cache: "no-store", redirect: "error" });
+    const address = asking.address();
+    const answer = await fetch(address, { headers, cache: "no-store", redirect: "error" });
     if (answer.status === 401) return end();
     if (answer.ok && answer.headers.get("content-type")?.startsWith("text/html")) {
-      place(await answer.text());
+      const text = await answer.text();
+      // Somebody may have gone on to something else meanwhile: its own answer is on its way.
+      if (address === asking.address()) place(text);
       state.tag = answer.headers.get("etag") ?? "";
     }
     if (answer.ok || answer.status === 304) {

@@ -2,7 +2,8 @@
 import { ask, call } from "../frame/act.js";
 import { keep } from "../frame/frame.js";
 import { step } from "../frame/keys.js";
-import { asking, load, refresh } from "../frame/live.js";
+import { asking, load } from "../frame/live.js";
+import { operate } from "../frame/operation.js";
 import { toast } from "../frame/toast.js";
 
 const $ = (id) => document.getElementById(id);
@@ -125,11 +126,8 @@ async function order(deed) {
   if (!counted.matched) return void toast("None of them can be meant: windlass's own jobs are left alone");
   const [word, text, yes] = WORDS[deed];
   if (!(await ask({ title: `${word} ${many}?`, text, yes, danger: deed === "delete" }))) return;
-  const begun = await call("POST", "queue/bulk", { action: deed, ...which });
-  if (begun === null) return;
+  if ((await operate(`${word} ${many}`, "queue/bulk", { action: deed, ...which })) === null) return;
   none();
-  toast(`The order for ${many} is under way`);
-  refresh();
 }
 
 // The job beside the list.

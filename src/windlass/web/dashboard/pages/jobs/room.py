@@ -1,4 +1,4 @@
-"""Jobs: the list of them, a look at one beside it, and what orders for many are under way."""
+"""Jobs: the list of them, and a look at one beside it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from windlass.client.testing import BY_SPAN
 from windlass.core.errors import JobNotFound, SettingsError
@@ -19,8 +19,6 @@ from windlass.web.dashboard.pages.jobs.listing import listed
 from windlass.web.dashboard.room import Page, Rail, Room
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from windlass.core.job import Job
     from windlass.web.dashboard.pages.jobs.listing import Listing
     from windlass.web.dashboard.visit import Visit
@@ -32,13 +30,12 @@ VIEWS = (
     ("Being tried again", "status:retrying"),
     ("Ran for over a minute", "ran>1m"),
     ("Killed their worker", "crashes>0"),
+    ("Orders for many", "type:windlass.bulk"),
 )
 """searches to begin with"""
 RETRIED = frozenset({Status.FAILED, Status.CANCELLED, Status.SUCCEEDED, Status.SCHEDULED, Status.RETRYING})
 _TRANSIENT = ("rows", "more", "shows", "at")
 """what only the page's own script asks with"""
-_SEEN = timedelta(minutes=2)
-"""an order for many is shown for so long after its end"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +46,6 @@ class Peek:
     job: Job | None
     """None where it is not there any more"""
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An order for many, as its job tells of it."""
-
-    job: Job
-    deed: str
-    of: int
-    met: int
-    told: str
-    """what became of them"""
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -80,7 +65,6 @@ async def show(visit: Visit) -> dict[str, Any]:
         "columns": columns.chosen(visit),
         "all_columns": columns.known(visit),
         "peek": await _peek(visit, listing),
-        "operations": await _operations(visit, now),
         "views": VIEWS,
         "waited": partial(_lasted, "wait", now),
         "ran": partial(_lasted, "ran", now),
@@ -119,34 +103,6 @@ async def _peek(visit: Visit, listing: Listing) -> Peek | None:
         return Peek(job_id[:80], None, "")
 
 
-async def _operations(visit: Visit, now: datetime) -> Sequence[Operation]:
-    """Those under way, and those that have just ended."""
-    page = await visit.jobs.find(type=visit.operations.type, limit=6, max_age=visit.age)
-    recent = [job for job in page.jobs if job.finished_at is None or now - job.finished_at < _SEEN]
-    return [_operation(job) for job in recent]
-
-
-def _operation(job: Job) -> Operation:
-    errand: dict[str, Any] = job.payload.get("errand", {})
-    result = cast("dict[str, Any]", job.result) if isinstance(job.result, dict) else {}
-    progress = job.progress
-    of = int(errand.get("of", 0)) if progress is None or progress.of is None else int(progress.of)
-    return Operation(
-        job=job,
-        deed=str(errand.get("deed", "")),
-        of=of,
-        met=0 if progress is None else int(progress.done),
-        told=", ".join(f"{result[name]:,} {words}" for name, words in _OUTCOMES.items() if result.get(name)),
-    )
-
-
-_OUTCOMES = {
-    "done": "done",
-    "requested": "asked to stop",
-    "refused": "left as they were",
-    "duplicate": "not queued, as another holds their key",
-    "missing": "gone",
-}
 ROOM = Room(
     name="jobs",
     folder=Path(__file__).parent,
