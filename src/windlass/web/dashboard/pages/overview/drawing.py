@@ -172,7 +172,7 @@ def _filled(bands: Sequence[HeatBand], steps: int) -> list[tuple[int, int, Seque
 def _edge(ms: int) -> str:
     for size, word in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")):
         if ms >= size:
-            return f"{ms / size:.3g} {word}"
+            return f"{ms / size:.2g} {word}"
     return f"{ms} ms"
 
 
