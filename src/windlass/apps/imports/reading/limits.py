@@ -1,0 +1,56 @@
+"""What a file may be, and what its reader may use."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one file and of the process that reads it."""
+
+    entries: int = 1_000
+    """parts in the archive that a workbook is"""
+    part: int = 64 * MIB
+    """bytes of one of them, unpacked"""
+    total: int = 256 * MIB
+    """bytes of all, unpacked"""
+    ratio: int = 200
+    """how much smaller the packed form of a part may be; small parts may be packed as they like"""
+    floor: int = 4 * MIB
+    """bytes below which the ratio says nothing"""
+    cells: int = 20_000_000
+    """rows × columns of a sheet"""
+    columns: int = 500
+    at_once: int = 6_000_000
+    """rows × columns up to which a sheet is read in one piece; larger ones are read row by row, in less memory"""
+    memory: int = 1_536 * MIB
+    """bytes of address space"""
+    cpu: int = 120
+    """seconds of processor time"""
+
+    def as_dict(self) -> dict[str, int]:
+        """For the command line of the child."""
+        return asdict(self)
+
+    @staticmethod
+    def of(given: dict[str, Any]) -> Limits:
+        """The same from there."""
+        return Limits(**given)
+
+    def bind(self) -> None:
+        """Put this process under them, before it has touched the file."""
+        for what, most in (
+            (resource.RLIMIT_AS, self.memory),
+            (resource.RLIMIT_CPU, self.cpu),
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_NOFILE, 32),
+        ):
+            hard = resource.getrlimit(what)[1]
+            bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (bound, bound))

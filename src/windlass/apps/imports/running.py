@@ -1,0 +1,177 @@
+"""Running an import: read, check, write, one batch after another; what is written already is not written again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from windlass import LeaseLost, Reject, SettingsError
+from windlass.apps.imports.cells import Reading
+from windlass.apps.imports.checking import Checker
+from windlass.apps.imports.child import Child
+from windlass.apps.imports.files import NotThere
+from windlass.apps.imports.mapping import guess
+from windlass.apps.imports.order import Summary, Told
+from windlass.apps.imports.reading.refusal import FileRefused
+from windlass.apps.imports.targets.target import Batch, Overtaken, Refused, Run, unique
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from typing import BinaryIO
+
+    from windlass import Ctx
+    from windlass.apps.imports.checking import Checked
+    from windlass.apps.imports.child import Opened
+    from windlass.apps.imports.handler import ImportHandler
+    from windlass.apps.imports.mapping import Mapped
+    from windlass.apps.imports.order import Order
+    from windlass.apps.imports.settings import ImportsSettings
+    from windlass.apps.imports.targets.target import Counts, Target
+
+_PREVIEWED = 20
+_SAVED_EVERY = 0.2
+"""seconds: the database itself keeps how far the import is; this is for screens, and a safe point to stop at"""
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class Importing:
+    """One attempt at one import."""
+
+    def __init__(
+        self, ctx: Ctx, handler: ImportHandler, order: Order, settings: ImportsSettings, target: Target
+    ) -> None:
+        self._ctx, self._handler, self._order, self._settings, self._target = ctx, handler, order, settings, target
+        self._run = Run(job=ctx.origin, token=ctx.token, handler=handler, dry=order.dry_run, atomic=order.atomic)
+        self._values: Callable[[Any], tuple[Any, ...]] = _tuple_of([field.name for field in handler.fields])
+        self._keys = [index for index, field in enumerate(handler.fields) if field.name in handler.key]
+        self._preview: list[dict[str, Any]] = []
+        self._saved_at = 0.0
+
+    async def carry_out(self, file: BinaryIO) -> Summary:
+        """Import the file; Reject says why it never can be."""
+        try:
+            return await self._carry_out(file)
+        except (FileRefused, NotThere, SettingsError) as error:
+            raise Reject(str(error)) from None
+        except Overtaken:
+            raise LeaseLost("a newer attempt has gone on with this import") from None
+
+    async def _carry_out(self, file: BinaryIO) -> Summary:
+        order = self._order
+        if order.atomic and not self._target.atomic:
+            raise SettingsError(
+                "all or nothing is not possible here: this database cannot write a whole file in one step"
+            )
+        await self._target.prepare(self._handler)
+        counts = await self._target.begin(self._run)
+        # A dry run is begun anew: its preview is kept nowhere.
+        after = 0 if order.dry_run else counts.last_row
+        child = Child(file, order.filename, sheet=order.sheet_name, limits=self._settings.limits, after=after)
+        async with child:
+            opened = await child.opened()
+            mapped = guess(self._handler, opened.header, order.mapping)
+            if mapped.missing:
+                raise SettingsError(_missing(mapped, opened))
+            checker = Checker(self._handler, mapped, Reading(opened.epoch_1904, order.dates))
+            counts = await self._all(child, checker, counts, opened)
+        counts = await self._target.finish(self._run, counts)
+        return await self._summary(counts, mapped, opened)
+
+    async def _all(self, child: Child, checker: Checker, counts: Counts, opened: Opened) -> Counts:
+        """Every batch; the next one is checked while one is written."""
+        behind = counts.last_row
+        self._report(counts, opened)
+        checked = self._checked(child, checker)
+        ahead = asyncio.ensure_future(anext(checked, None))
+        try:
+            while (batch := await ahead) is not None:
+                ahead = asyncio.ensure_future(anext(checked, None))
+                if batch.last > behind:
+                    counts = await self._target.write(self._run, self._batch(batch), counts)
+                self._report(counts, opened)
+                await self._save(counts)
+        finally:
+            ahead.cancel()
+            await asyncio.gather(ahead, return_exceptions=True)
+            await checked.aclose()
+        return counts
+
+    async def _checked(self, child: Child, checker: Checker) -> AsyncGenerator[Checked, None]:
+        async for rows in child.batches(self._settings.batch):
+            yield await asyncio.to_thread(checker.check, rows)
+
+    def _batch(self, checked: Checked) -> Batch:
+        if len(self._preview) < _PREVIEWED and self._order.dry_run:
+            more = checked.rows[: _PREVIEWED - len(self._preview)]
+            self._preview += [_ANYTHING.dump_python(row.model_dump(by_alias=True), mode="json") for row in more]
+        found = unique(self._keys, [self._values(row) for row in checked.rows], checked.numbers)
+        by_row: dict[int, list[dict[str, Any]]] = {}
+        for error in checked.errors:
+            by_row.setdefault(error.row, []).append(error.as_json())
+        refused = [Refused(row=row[0], cells=row[1:], errors=by_row.get(row[0], [])) for row in checked.bad]
+        return Batch(
+            rows=[row for _, row in found.rows.values()],
+            numbers=[number for number, _ in found.rows.values()],
+            repeated=found.repeated,
+            refused=refused,
+            errors=len(checked.errors),
+            last_row=checked.last,
+        )
+
+    def _report(self, counts: Counts, opened: Opened) -> None:
+        done = counts.total
+        # The file's last row is known; blank rows among them are not, so that the end may come a little early.
+        of = None if opened.rows is None else max(opened.rows - opened.header_row, done)
+        good = counts.inserted + counts.updated if not self._order.atomic else done - counts.failed
+        self._ctx.progress(done, of, f"{good:,} good, {counts.failed:,} refused")
+
+    async def _save(self, counts: Counts) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._saved_at >= _SAVED_EVERY:
+            self._saved_at = now
+            await self._ctx.save(asdict(counts))
+
+    async def _summary(self, counts: Counts, mapped: Mapped, opened: Opened) -> Summary:
+        most = self._settings.errors
+        rows = await self._target.refused(self._run.job, 0, most) if counts.failed and most else []
+        errors = [Told.model_validate(error) for row in rows for error in row["errors"]]
+        staged = self._order.atomic and not self._order.dry_run
+        return Summary(
+            total_rows=counts.total,
+            inserted=counts.inserted,
+            updated=counts.updated,
+            unchanged=counts.unchanged,
+            failed=counts.failed,
+            errors=errors[:most],
+            errors_total=counts.errors,
+            dry_run=self._order.dry_run,
+            atomic=self._order.atomic,
+            applied=not self._order.dry_run and not (staged and counts.failed > 0),
+            columns=mapped.as_given(),
+            unused=list(mapped.unused),
+            preview=self._preview,
+            read_as={
+                "kind": opened.kind,
+                "sheetName": opened.sheet,
+                "encoding": opened.encoding,
+                "separator": opened.separator,
+            },
+        )
+
+
+def _tuple_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) == 1:
+        one = attrgetter(names[0])
+        return lambda row: (one(row),)
+    return attrgetter(*names)
+
+
+def _missing(mapped: Mapped, opened: Opened) -> str:
+    lacking = ", ".join(field.label for field in mapped.missing)
+    headers = ", ".join(repr(name[:40]) for name in opened.header[:20] if name)
+    found = f"its header (row {opened.header_row}) has {headers}"
+    return f"the sheet has no column for {lacking}: {found}; name the columns in the mapping"

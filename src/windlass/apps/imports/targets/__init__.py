@@ -1,0 +1,1 @@
+"""Targets: the databases that rows go to."""

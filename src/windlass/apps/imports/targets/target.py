@@ -1,0 +1,140 @@
+"""What every target does: it writes rows, their errors and how far it is, so that nothing is counted twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from windlass.apps.imports.handler import ImportHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How far an import is. Kept beside the rows: a new attempt goes on behind `last_row`."""
+
+    last_row: int = 0
+    total: int = 0
+    inserted: int = 0
+    updated: int = 0
+    """what was there before, changed or not"""
+    unchanged: int = 0
+    """those of them that were alike"""
+    failed: int = 0
+    errors: int = 0
+
+    def plus(self, **more: int) -> Counts:
+        """With more of each; `last_row` is set."""
+        moved = {name: getattr(self, name) + n for name, n in more.items() if name != "last_row"}
+        return replace(self, **moved, last_row=more.get("last_row", self.last_row))
+
+
+class Refused(TypedDict):
+    """A row that was refused, as it is kept for the download."""
+
+    row: int
+    cells: list[Any]
+    errors: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one step writes."""
+
+    rows: Sequence[tuple[Any, ...]]
+    """values in the order of the handler's fields, every key once"""
+    numbers: Sequence[int]
+    """the sheet's numbers of these rows"""
+    repeated: int
+    """rows of the batch whose key a later one of it had, too: they count as updates"""
+    refused: Sequence[Refused]
+    errors: int
+    last_row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One attempt at one import."""
+
+    job: str
+    token: int
+    """of the attempt's lease: who has an older one writes nothing any more"""
+    handler: ImportHandler
+    dry: bool = False
+    """rows are counted, and not written"""
+    atomic: bool = False
+    """rows are set aside, and written in one step at the end"""
+
+
+class Overtaken(Exception):
+    """A newer attempt has gone on with this import."""
+
+
+class Target(Protocol):
+    """A database that rows go to."""
+
+    atomic: bool
+    """whether all rows of a file can be written in one step"""
+
+    @property
+    def address(self) -> str:
+        """Where it is, without secrets."""
+        ...
+
+    async def prepare(self, handler: ImportHandler) -> None:
+        """Make the tables that are missing; SettingsError where one that is there does not fit."""
+        ...
+
+    async def begin(self, run: Run) -> Counts:
+        """How far the import is; from now on older attempts write nothing. Raises Overtaken."""
+        ...
+
+    async def write(self, run: Run, batch: Batch, before: Counts) -> Counts:
+        """Write a batch, and how far the import is then. Raises Overtaken."""
+        ...
+
+    async def finish(self, run: Run, counts: Counts) -> Counts:
+        """Write what was set aside, if nothing was refused; forget it in any case."""
+        ...
+
+    async def refused(self, job: str, after: int, most: int) -> list[Refused]:
+        """Rows of an import that were refused, in order."""
+        ...
+
+    async def forget(self, jobs: Sequence[str]) -> None:
+        """Forget how far these imports were, and their refused rows."""
+        ...
+
+    async def known(self, most: int) -> list[str]:
+        """Imports that something is kept of, the oldest first."""
+        ...
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+@dataclass(slots=True)
+class Unique:
+    """Rows of a batch by their key: of rows with the same one the last wins."""
+
+    rows: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = field(
+        default_factory=dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]]
+    )
+    repeated: int = 0
+
+
+def unique(keys: Sequence[int], rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> Unique:
+    """The rows without those whose key comes again."""
+    found = Unique()
+    for number, row in zip(numbers, rows, strict=True):
+        found.rows[tuple(row[index] for index in keys)] = (number, row)
+    found.repeated = len(rows) - len(found.rows)
+    return found
+
+
+def document(handler: ImportHandler, row: Sequence[Any]) -> Mapping[str, Any]:
+    """A row as documents have it."""
+    return {field.label: value for field, value in zip(handler.fields, row, strict=True)}
