@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ COMMANDS = {
     "cancel": "operating",
     "delete": "operating",
     "signal": "signalling",
+    "import": "importing",
     "dead": "dead_letters",
     "replay": "dead_letters",
     "discard": "dead_letters",
@@ -51,7 +53,8 @@ def register(cli: typer.Typer, argv: Sequence[str]) -> None:
     """Add the command that is called to the program; every one where help may list them."""
     called = next((word for word in argv if word in COMMANDS), None)
     for name in [called] if called is not None and not _lists(argv) else COMMANDS:
-        function = getattr(import_module(f"windlass.cli.{COMMANDS[name]}"), name)
+        module = import_module(f"windlass.cli.{COMMANDS[name]}")
+        function = getattr(module, f"{name}_" if iskeyword(name) else name)
         cli.command(name)(function)
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windlass.apps.installed import SHIPPED, shipped
 from windlass.cli.desk import globals_of, run_async, the_app
 from windlass.cli.lines import FormatOption, LevelOption, format_of, level_of, to_stdout
 from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
 from windlass.core.keys import shown
+from windlass.settings import load
 from windlass.web.access.hosts import ADDRESSES, LOOPBACK, host_of
 from windlass.worker.shutdown import stopped_by_signals
 
@@ -52,8 +54,9 @@ def serve(
     if find_spec("uvicorn") is None or find_spec("fastapi") is None:
         raise Stop(USAGE, 'the HTTP API needs the extra "web": pip install "windlass[web]"')
     root_path = _root_path(root_path)
-    chosen = the_app(given, app)
-    if worker and app is None and given.app is None:
+    spec = app or given.app or load().app
+    chosen = the_app(given, spec or (SHIPPED if shipped() else None))
+    if worker and spec is None and not shipped():
         raise Stop(USAGE, "--worker needs an application with handlers: windlass serve MODULE:APP --worker")
     chosen.listen(to_stdout(given, format_of(given, log_format), level_of(given, log_level)))
     run_async(_serve(chosen, given.screen, host, port, root_path, with_worker=worker))

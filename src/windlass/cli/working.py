@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from windlass.apps.installed import SHIPPED, shipped
 from windlass.cli.banner import show_banner
 from windlass.cli.desk import Globals, globals_of, run_async, the_app
 from windlass.cli.lines import FormatOption, LevelOption, LogLevel, format_of, level_of, teller, to_stdout
@@ -168,12 +169,13 @@ def dev(
 
 def _spec(app: str | None, given: Globals) -> str:
     spec = app or given.app or load().app
-    if spec is None:
+    if spec is None and not shipped():
         raise Stop(
             USAGE,
-            "which application? Name it, as in: windlass worker shop.jobs:app, or set WINDLASS_APP",
+            "which application? Name it, as in: windlass worker shop.jobs:app, or set WINDLASS_APP. Without one the"
+            ' applications run that ship, and none of them is installed: pip install "windlass[imports]"',
         )
-    return spec
+    return spec or SHIPPED
 
 
 def _work(given: Globals, wanted: Wanted) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import json
 from collections import defaultdict
 from datetime import timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from windlass import Ctx, DuplicateJob, Job, Reject, Retry, SettingsError, Status, every
 from windlass.apps.imports import manifest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from windlass import Handle, JobFunction, Windlass
     from windlass.apps.imports.targets.target import Target
+    from windlass.web import Routes
 
 PREFIX = "import.xlsx."
 """what the types of jobs begin with; behind it comes the type of import"""
@@ -42,6 +43,7 @@ class Imports:
         self.app, self.settings = app, settings
         self.handlers: dict[str, ImportHandler] = {}
         self.folder, self.uploads = Folder(settings.folder), Uploads(settings.uploads)
+        self._address: str | None = None
         self._jobs: dict[str, JobFunction[[Order], Summary]] = {}
         self._targets: defaultdict[asyncio.AbstractEventLoop, dict[str, Target]] = defaultdict(dict)
         app.job(name="import.sweep", queue=settings.queue, schedule=every(_SWEPT), retry=1)(self.sweep)
@@ -88,10 +90,14 @@ class Imports:
             known[self.address] = target_at(self.address)
         return known[self.address]
 
-    @cached_property
+    @property
     def address(self) -> str:
         """The URL of where rows go."""
-        return self.settings.database or beside(self.app.url)
+        return self._address or self.settings.database or beside(self.app.url)
+
+    @address.setter
+    def address(self, url: str) -> None:
+        self._address = url
 
     def handler(self, type_: str) -> ImportHandler:
         """The handler of a type; SettingsError names those that are known."""
@@ -104,7 +110,7 @@ class Imports:
         """What the manifest says of a file."""
         return manifest.read(self.settings.manifest, self.handlers).entry(filename)
 
-    async def start(self, type_: str, order: Order, *, owner: str, force: bool = False) -> Handle[Summary]:
+    async def start(self, type_: str, order: Order, *, owner: str | None, force: bool = False) -> Handle[Summary]:
         """Enqueue an import. DuplicateJob where the same was imported before and did not fail, unless with `force`."""
         self.handler(type_)
         mark = order.fingerprint(type_, owner)
@@ -154,10 +160,26 @@ def _to_be_used(jobs: Sequence[Job]) -> bool:
     return newest.status is Status.SUCCEEDED and json.loads(newest.payload_json)["order"].get("dryRun", False)
 
 
+_INSTALLED: WeakKeyDictionary[Windlass, Imports] = WeakKeyDictionary()
+
+
+def imports_of(app: Windlass) -> Imports | None:
+    """The imports of an application, if it has any."""
+    return _INSTALLED.get(app)
+
+
 def install(app: Windlass, settings: ImportsSettings | None = None, *, shipped: bool = True) -> Imports:
     """Give an application imports: jobs and routes; with the types that ship, unless they are not wanted."""
     imports = Imports(app, settings or app.settings_of("imports", ImportsSettings))
     if shipped:
         for handler in SHIPPED:
             imports.add(handler)
+    app.add_routes(lambda: _routes(imports))
+    _INSTALLED[app] = imports
     return imports
+
+
+def _routes(imports: Imports) -> Routes:
+    from windlass.apps.imports.routes import routes  # only who serves loads it
+
+    return routes(imports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -30,7 +30,7 @@ class Order(_Camel):
     dry_run: bool = False
     atomic: bool = False
 
-    def fingerprint(self, type_: str, owner: str) -> str:
+    def fingerprint(self, type_: str, owner: str | None) -> str:
         """The same for the same bytes, read in the same way for the same user."""
         read = [owner, type_, self.sha256, self.sheet_name, sorted(self.mapping.items()), self.dates]
         return hashlib.sha256(json.dumps([*read, self.dry_run, self.atomic]).encode()).hexdigest()
@@ -65,6 +65,7 @@ class Summary(_Camel):
     atomic: bool = False
     applied: bool = True
     """false where all or nothing was asked for, and a row was refused"""
+    header: list[str] = Field(default_factory=list[str])
     columns: dict[str, str] = Field(default_factory=dict[str, str])
     """field by header, as the file was read"""
     unused: list[str] = Field(default_factory=list[str])
@@ -73,6 +74,3 @@ class Summary(_Camel):
     """of a dry run: the first rows as they would be stored"""
     read_as: dict[str, Any] = Field(default_factory=dict[str, Any])
     """kind, sheet, encoding, separator"""
-
-
-Batch = Annotated[int, Field(ge=1, le=5000)]

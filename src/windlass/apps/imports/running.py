@@ -151,6 +151,7 @@ class Importing:
             dry_run=self._order.dry_run,
             atomic=self._order.atomic,
             applied=not self._order.dry_run and not (staged and counts.failed > 0),
+            header=opened.header,
             columns=mapped.as_given(),
             unused=list(mapped.unused),
             preview=self._preview,
