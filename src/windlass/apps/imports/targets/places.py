@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from windlass import SettingsError
 
@@ -50,12 +50,16 @@ def _sqlite(url: str) -> Target:
 
 def _postgres(url: str) -> Target:
     try:
-        from sqlalchemy import make_url
-
         from windlass.apps.imports.targets.postgres import PostgresTarget
     except ImportError as error:
         raise SettingsError(f"rows in PostgreSQL need {_EXTRA.format('imports,postgres')} ({error})") from None
-    return PostgresTarget(make_url(f"postgresql://{url.partition('://')[2]}"))
+    parts = urlsplit(url)
+    words = parse_qsl(parts.query)
+    # The store's own word: where its tables are, the rows' are, too.
+    schema = next((value for name, value in words if name == "schema"), None)
+    plain = urlencode([(name, value) for name, value in words if name != "schema"])
+    dsn = urlunsplit(("postgresql", parts.netloc, parts.path, plain, ""))
+    return PostgresTarget(dsn, schema, f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}")
 
 
 def _mongo(url: str) -> Target:

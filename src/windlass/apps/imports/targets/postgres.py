@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -16,8 +18,6 @@ from windlass.apps.imports.targets.target import Counts, Overtaken, Refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
-
-    import asyncpg
 
     from windlass.apps.imports.handler import ImportHandler
     from windlass.apps.imports.targets.target import Batch, Run
@@ -32,15 +32,17 @@ class PostgresTarget:
 
     atomic = True
 
-    def __init__(self, url: sa.URL) -> None:
-        self._url = url.set(drivername="postgresql+asyncpg")
-        self._engine = create_async_engine(self._url, pool_size=4, max_overflow=4, pool_pre_ping=True)
+    def __init__(self, dsn: str, schema: str | None, address: str) -> None:
+        settings = {"application_name": "windlass imports"} | ({} if schema is None else {"search_path": schema})
+        connect = partial(asyncpg.connect, dsn, server_settings=settings)
+        self._engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=4, max_overflow=4)
         self._tables: dict[str, Table] = {}
+        self._address = address
 
     @property
     def address(self) -> str:
         """Where it is."""
-        return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+        return self._address
 
     async def prepare(self, handler: ImportHandler) -> None:
         """Make the tables that are missing."""
