@@ -13,10 +13,12 @@ from pymongo import AsyncMongoClient
 
 from tests.contract.places import open_place
 from tests.control.conftest import address
+from tests.web.conftest import ask
 from windlass.apps.imports.handler import ImportHandler
 from windlass.apps.imports.targets.places import target_at
 from windlass.apps.imports.targets.target import Target
 
+__all__ = ["KINDS", "Database", "ask", "database"]
 KINDS = ("sqlite", "postgres", "mongo")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.apps.imports.conftest import Database
 from windlass import SettingsError
 from windlass.apps.imports.handler import ImportHandler
-from windlass.apps.imports.shipped import AccountsPayable, BudgetForecast, Customers
+from windlass.apps.imports.shipped import AccountsPayable, BudgetForecast, CustomerRow, Customers
 from windlass.apps.imports.targets.target import Batch, Counts, Overtaken, Refused, Run, Target
 
 DAY = dt.date(2026, 2, 3)
@@ -174,7 +174,7 @@ async def test_what_is_prepared_twice_is_there_once(target: Target, database: Da
 
 
 async def test_a_table_of_ones_own_that_does_not_fit_is_named(database: Database) -> None:
-    class Wide(Customers.row):  # type: ignore[name-defined]  # a class that is a value
+    class Wide(CustomerRow):
         extra: str | None = None
 
     class Other(ImportHandler):

@@ -18,6 +18,8 @@ _EPOCH_1900, _EPOCH_1904 = dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1)  #
 _LAST_SERIAL = 2_958_466
 """the day after 9999-12-31, as spreadsheets count"""
 _EXACT = 2**53
+_LONGEST = 40
+"""digits of a number"""
 _DATES = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)?Z?")
 _MONEY = re.compile(r"[\s\u00a0\u202f']|[$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|INR|CAD|AUD)\b", re.IGNORECASE)
 _YES, _NO = (
@@ -142,7 +144,7 @@ def _typed_number(text: str) -> Decimal:
         number = Decimal(plain)
     except InvalidOperation:
         raise Misfit("not-a-number", "is not a number") from None
-    if not number.is_finite() or len(plain) > 40:
+    if not number.is_finite() or len(plain) > _LONGEST or abs(number.adjusted()) > _LONGEST:
         raise Misfit("not-a-number", "is not a number")
     number = number / 100 if percent else number
     return -number if negative else number

@@ -90,16 +90,17 @@ class Checker:
         values: list[dict[str, Any]] = []
         given: list[list[Any]] = []
         for row in batch:
-            read = self._read(row, found)
-            if read is None:
+            read, misfits = self._read(row, found)
+            if misfits:
                 found.bad.append(row)
+                self._explain_rest(row, read, misfits, found)
             else:
                 values.append(read)
                 given.append(row)
         try:
             found.rows = self._rows.validate_python(values)
         except ValidationError as error:
-            refused = self._explain(error, given, found)
+            refused = self._explain(error, given, found, frozenset())
             good = [index for index in range(len(given)) if index not in refused]
             found.rows = self._rows.validate_python([values[index] for index in good])
             found.bad += [given[index] for index in sorted(refused)]
@@ -109,9 +110,10 @@ class Checker:
         found.errors.sort(key=lambda error: error.row)
         return found
 
-    def _read(self, row: list[Any], found: Checked) -> dict[str, Any] | None:
+    def _read(self, row: list[Any], found: Checked) -> tuple[dict[str, Any], frozenset[str]]:
+        """The values of a row, and the fields whose cells cannot be read."""
         values: dict[str, Any] = {}
-        width, good = len(row), True
+        width, misfits = len(row), frozenset[str]()
         for index, name, read in self._readers:
             if index >= width:
                 continue
@@ -120,13 +122,22 @@ class Checker:
                 value = read(cell)
             except Misfit as misfit:
                 found.errors.append(self._error(row, name, misfit.code, misfit.reason, cell))
-                good = False
+                misfits |= {name}
                 continue
             if value is not None:
                 values[name] = value
-        return values if good else None
+        return values, misfits
 
-    def _explain(self, error: ValidationError, given: Sequence[list[Any]], found: Checked) -> set[int]:
+    def _explain_rest(self, row: list[Any], read: dict[str, Any], misfits: frozenset[str], found: Checked) -> None:
+        """What is wrong besides with a row that is refused anyhow: all of it is to be corrected at once."""
+        try:
+            self._rows.validate_python([read])
+        except ValidationError as error:
+            self._explain(error, [row], found, misfits)
+
+    def _explain(
+        self, error: ValidationError, given: Sequence[list[Any]], found: Checked, known: frozenset[str]
+    ) -> set[int]:
         refused: set[int] = set()
         for one in error.errors(include_url=False, include_context=False):
             place = one["loc"]
@@ -134,8 +145,10 @@ class Checker:
             refused.add(index)
             at = str(place[1]) if len(place) > 1 else ""
             name = self._names.get(at, at) or None
+            if name in known:
+                continue
             row = given[index]
-            cell = next((row[i] for i, known, _ in self._readers if known == name and i < len(row)), None)
+            cell = next((row[i] for i, field, _ in self._readers if field == name and i < len(row)), None)
             found.errors.append(self._error(row, name, one["type"].replace("_", "-"), _reason(one), cell))
         return refused
 

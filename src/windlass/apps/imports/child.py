@@ -80,6 +80,12 @@ class Child:
                 process.kill()
             await process.wait()
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        assert self._process is not None  # noqa: S101  # entered
+        return self._process.pid
+
     async def opened(self) -> Opened:
         """What the file is; FileRefused says why it is not read."""
         frame = await self._frame()

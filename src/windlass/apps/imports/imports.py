@@ -63,6 +63,7 @@ class Imports:
             name=PREFIX + made.import_type,
             queue=self.settings.queue,
             timeout=self.settings.timeout,
+            max_crashes=self.settings.crashes,
             retry=Retry(5, never=(SettingsError,)),
         )
         self._jobs[made.import_type] = declare(carry_out)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.alias_generators import to_camel
 
 from windlass.apps.imports.cells import DateOrder  # pydantic reads it
@@ -14,6 +14,11 @@ from windlass.apps.imports.cells import DateOrder  # pydantic reads it
 
 class _Camel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    @model_serializer(mode="wrap")
+    def _camel(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """In camelCase wherever it is kept or shown, whoever writes it."""
+        return {to_camel(name): value for name, value in dump(self).items()}
 
 
 class Order(_Camel):

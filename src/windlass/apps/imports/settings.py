@@ -1,4 +1,4 @@
-"""Settings of imports: `[imports]` in windlass.toml, and over it WINDLASS_IMPORTS_….."""
+"""Settings of imports: `[imports]` in windlass.toml, and over it WINDLASS_IMPORTS_…."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class ImportsSettings(BaseModel):
     """errors that stand in a job's result; all of them can be downloaded"""
     keep: Annotated[int, Field(ge=60, le=30 * 86_400)] = 86_400
     """seconds for which a file is kept that was sent and not imported"""
+    crashes: Annotated[int, Field(ge=1, le=100_000)] = 5
+    """workers that may die of one import, which goes on at the last batch each time, before it fails"""
     timeout: Annotated[int, Field(ge=10, le=86_400)] = 3600
     """seconds that one import may take"""
     memory: Annotated[int, Field(ge=256 * MIB, le=64 * 1024 * MIB)] = 1_536 * MIB
