@@ -23,7 +23,7 @@ from windlass.apps.imports.imports import Imports, install
 from windlass.apps.imports.order import Order, Summary
 from windlass.apps.imports.settings import ImportsSettings
 
-KILLS = int(os.environ.get("WINDLASS_TEST_KILLS", "4"))
+KILLS = int(os.environ.get("WINDLASS_TEST_KILLS", "3"))
 """so often a worker is killed; at length 50"""
 ROWS = 100 * max(KILLS, 10)
 SEED = 7
