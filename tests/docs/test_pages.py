@@ -14,6 +14,7 @@ import pytest
 import windlass
 from tests.docs.pages import PAGES, ROOT, name_of
 from windlass import events, settings
+from windlass.apps.imports.settings import ImportsSettings
 from windlass.cli.commands import COMMANDS
 from windlass.cli.output import EXIT_CODES
 from windlass.core import errors
@@ -82,6 +83,7 @@ def test_every_setting_is_documented_with_its_aliases_and_default() -> None:
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     known = {name for source in SOURCES for name in source.names} | {"WINDLASS_FILE"}
+    known |= {f"WINDLASS_IMPORTS_{name}".upper() for name in ImportsSettings.model_fields}
     for page in PAGES:
         named = set(re.findall(r"\bWINDLASS_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
         # Of the shop, which is the example of an application with settings of its own.
@@ -133,3 +135,8 @@ def test_every_test_that_is_named_exists() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert {name for name in named if f"def {name}(" not in sources} == set()
+
+
+def test_every_setting_of_imports_is_documented() -> None:
+    text = (DOCS / "imports.md").read_text(encoding="utf-8").partition("## Settings")[2]
+    assert [name for name in ImportsSettings.model_fields if f"_{name.upper()}`" not in text] == []
