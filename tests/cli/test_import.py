@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]  # it has no types
 
@@ -28,7 +29,8 @@ def test_a_file_is_imported_and_its_refused_rows_come_back(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "21 rows  inserted 20  updated 0 (0 alike)  failed 1" in done.stdout
     assert "Row 22: email: not a valid address  (bad)" in done.stdout
-    rows = list(openpyxl.load_workbook(tmp_path / "out.xlsx").active.values)
+    book: Any = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    rows = list(book.active.values)
     assert rows[1] == ("bad", "Eve", None, None, "Row 22: email: not a valid address")
 
     again = windlass(tmp_path, "import", "c.xlsx", "--as", "customers")

@@ -24,9 +24,8 @@ from windlass.apps.imports.settings import ImportsSettings
 
 
 def imports_of(app: Windlass, folder: Path, **more: Any) -> Imports:
-    settings = ImportsSettings(
-        folder=folder, uploads=folder / "uploads", manifest=folder / "manifest.json", **{"batch": 10, **more}
-    )
+    words: dict[str, Any] = {"folder": folder, "uploads": folder / "uploads", "manifest": folder / "manifest.json"}
+    settings = ImportsSettings.model_validate({**words, "batch": 10, **more})
     return install(app, settings)
 
 

@@ -65,7 +65,7 @@ async def test_errors_and_formulas_that_were_never_calculated_are_marked(tmp_pat
     cells = (Formula("=1/0", "#DIV/0!"), Formula("=x()", "#NAME?"), Formula('=""', ""), 1)
     _, [row] = await read(workbook(tmp_path / "a.xlsx", [tuple("abcd"), cells]))
     assert row[1:3] == [{"e": "#DIV/0!"}, {"e": "#NAME?"}]
-    book = openpyxl.Workbook()  # writes formulas without their values
+    book: Any = openpyxl.Workbook()  # writes formulas without their values
     book.active.append(["a", "b"])
     book.active.append(["=1+1", 7])
     book.save(tmp_path / "b.xlsx")
@@ -152,7 +152,8 @@ async def test_ods(tmp_path: Path) -> None:
 async def test_merged_headers_are_refused_with_a_reason(tmp_path: Path) -> None:
     import xlsxwriter  # type: ignore[import-untyped]  # it has no types
 
-    with xlsxwriter.Workbook(str(tmp_path / "a.xlsx")) as book:
+    opened: Any = xlsxwriter.Workbook(str(tmp_path / "a.xlsx"))
+    with opened as book:
         sheet = book.add_worksheet()
         sheet.merge_range(0, 0, 0, 2, "Customer")
         sheet.write_row(1, 0, ["a", "b"])

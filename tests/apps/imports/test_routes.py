@@ -112,7 +112,7 @@ async def test_a_file_is_tried_first_corrected_and_sent_again(ask: Ask, app: Win
         real = (await client.post("/imports/xlsx", json=order)).json()["jobId"]
         await work(app)
         sheet = await client.get(f"/imports/{real}/corrections")
-        book = openpyxl.load_workbook(io.BytesIO(sheet.content))
+        book: Any = openpyxl.load_workbook(io.BytesIO(sheet.content))
         rows = list(book.active.values)
         assert rows[0] == (*CUSTOMERS, "Reasons")
         assert rows[1] == ("=bad", "Eve", "1", "x", "Row 4: email: not a valid address")

@@ -26,7 +26,8 @@ def workbook(
     more: Sequence[str] = (),
 ) -> Path:
     """A workbook with these rows, the header among them, from a row and a column on."""
-    with xlsxwriter.Workbook(str(path), {"default_date_format": "yyyy-mm-dd", **(options or {})}) as book:
+    opened: Any = xlsxwriter.Workbook(str(path), {"default_date_format": "yyyy-mm-dd", **(options or {})})
+    with opened as book:
         made = book.add_worksheet(sheet)
         for index, row in enumerate(rows):
             for column, cell in enumerate(row):

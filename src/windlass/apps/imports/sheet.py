@@ -43,7 +43,8 @@ async def workbook(target: Target, job: str, header: Sequence[str]) -> bytes:
         "strings_to_numbers": False,
         "strings_to_urls": False,
     }
-    with xlsxwriter.Workbook(made, options) as book:
+    opened: Any = xlsxwriter.Workbook(made, options)
+    with opened as book:
         sheet = book.add_worksheet("Corrections")
         bold, wrong = book.add_format({"bold": True}), book.add_format({"bg_color": "#FDE2E1"})
         day, instant = (
