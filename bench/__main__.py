@@ -1,4 +1,4 @@
-"""`script/bench [--store NAME] [--scale | --http | --listeners] [--json] [--only NAME …] [--quick]`: measure."""
+"""`script/bench [--store NAME] [--scale | --http | --listeners | --dashboard] [--json] [--only …] [--quick]`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bench.dashboard import measure_dashboard
 from bench.http import measure_http
 from bench.listeners import measure_listeners
 from bench.mongo import measure_mongo
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
     parser.add_argument("--scale", action="store_true", help="count the work beside very many, instead of seconds")
     parser.add_argument("--http", action="store_true", help="the API over HTTP, and live streams beside a worker")
+    parser.add_argument("--dashboard", action="store_true", help="pages, paints and viewers beside a million jobs")
     parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
@@ -61,6 +63,8 @@ async def _measured(given: argparse.Namespace) -> list[Figure]:
 def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, None]]:
     if given.http:
         return measure_http
+    if given.dashboard:
+        return partial(measure_dashboard, given.store)
     if given.listeners:
         return partial(measure_listeners, given.store)
     return partial(measure_scale, given.store) if given.scale else STORES[given.store]

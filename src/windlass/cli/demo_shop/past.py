@@ -25,11 +25,13 @@ from windlass.client.enqueueing import Ids
 from windlass.client.gauges import gauges_text, look
 from windlass.client.rolling import SAMPLED
 from windlass.client.stepping import MINUTE
+from windlass.core.events import Hub
 from windlass.core.outcome import Failed, Outcome, Succeeded
 from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.contract import Lease, Want, WorkerInfo
 from windlass.stores.sqlite.store import SqliteStore
+from windlass.worker.chores.scheduling import Scheduling
 from windlass.worker.execution import described
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ _INCIDENT = timedelta(hours=2, minutes=40), timedelta(hours=2, minutes=5)
 """when the mail server was busy"""
 _QUIET, _BUSY = 0.7, 3.0
 """how busy the shop was at first, and how busy it is as the present begins"""
+_ABSENCE = timedelta(minutes=19), timedelta(minutes=11)
+"""when nobody looked at schedules"""
 _SECOND = 1000
 _MINUTE = 60 * _SECOND
 
@@ -56,7 +60,7 @@ _MINUTE = 60 * _SECOND
 class Work:
     """One kind of job, and how it went."""
 
-    make: Callable[[int], Bound[Any]]
+    make: Callable[[int], Bound[Any]] | None
     per_minute: float
     takes: float
     """seconds, as usual"""
@@ -75,12 +79,20 @@ WORK = {
     "build_report": Work(orders.report, 0.06, 24.0),
     "import_customers": Work(orders.customers, 0.05, 55.0, ((0.15, trouble.missing_column),)),
 }
+TICKING = {
+    "recount": Work(None, 0, 16.0, ((0.06, trouble.miscounted),)),
+    "look_for_bounces": Work(None, 0, 0.6),
+    "morning_report": Work(None, 0, 3.0),
+    "close_day": Work(None, 0, 4.0),
+}
+"""what schedules make"""
+_KNOWN = {**WORK, **TICKING}
 
 
 async def live_through(path: Path, namespace: str, hours: float) -> int:
     """Go through the last hours in an SQLite file; gives how many jobs there were."""
     past = _Past(path, namespace, int(hours * 60) * _MINUTE)
-    usual, app.client.ids = app.client.ids, Ids(lambda: past.now / 1000)
+    usual, app.client.ids = app.client.ids, past.ids
     await past.store.open()
     try:
         return await past.live()
@@ -95,6 +107,7 @@ class _Past:
     def __init__(self, path: Path, namespace: str, span: int) -> None:
         self.end = int(time.time() * 1000)
         self.now = self.start = self.end - span
+        self.ids = Ids(lambda: self.now / 1000)
         self.store: Store = SqliteStore(path, namespace=namespace, synchronous="OFF", clock=lambda: self.now)
         self._events: list[tuple[int, int, Callable[[], Awaitable[None]]]] = []
         self._order = count()
@@ -103,9 +116,11 @@ class _Past:
         self._claims_at: int | None = None
         self._made = 0
         # As this very process calls itself, but gone.
+        self._scheduling = Scheduling(self.store, Hub(), app.registry, app.defaults, 5.0, lambda: None, self.ids)
         self._workers = ["web-1/2107/5e0c11", "web-2/1290/a7d3f0"]
 
     async def live(self) -> int:
+        await self._scheduling.declare()
         for kind in WORK.values():
             self._next_arrival(kind)
         self._at(self.start, self._minute)
@@ -133,8 +148,9 @@ class _Past:
 
     async def _arrive(self, work: Work) -> None:
         self._made += 1
-        await self.store.jobs.insert([work.make(1000 + self._made).draft()])
-        self._claim_soon(self._chance.randint(15, 300))
+        if work.make is not None:
+            await self.store.jobs.insert([work.make(1000 + self._made).draft()])
+            self._claim_soon(self._chance.randint(15, 300))
         self._next_arrival(work)
 
     # Jobs are taken.
@@ -151,10 +167,10 @@ class _Past:
         if free <= 0:
             return
         worker = self._chance.choice(self._workers)
-        types = frozenset(WORK)
+        types = frozenset(_KNOWN)
         for job in await self.store.jobs.claim(Want(worker_id=worker, n=free, lease=_LEASE, types=types)):
             self._running[job.id] = job
-            takes = self._chance.lognormvariate(0.0, 0.6) * WORK[job.type].takes
+            takes = self._chance.lognormvariate(0.0, 0.6) * _KNOWN[job.type].takes
             # Like many services, this one answers either from its cache or after a while.
             takes *= 5 if job.type == "send_receipt" and self._chance.random() < 0.2 else 1
             self._at(self.now + max(3, int(takes * _SECOND)), partial(self._end, job))
@@ -166,7 +182,7 @@ class _Past:
             await self._ended(job, self._outcome(job))
 
     def _outcome(self, job: Job) -> Outcome:
-        left, troubles = self._chance.random(), WORK[job.type].troubles
+        left, troubles = self._chance.random(), _KNOWN[job.type].troubles
         ago = timedelta(milliseconds=self.end - self.now)
         if job.type == "send_receipt" and _INCIDENT[1] < ago < _INCIDENT[0]:
             troubles = ((0.75, trouble.mail_busy),)
@@ -192,6 +208,9 @@ class _Past:
 
     async def _minute(self) -> None:
         await self._promote()
+        if not _ABSENCE[1] < timedelta(milliseconds=self.end - self.now) < _ABSENCE[0]:
+            while await self._scheduling.once() == 0.0:
+                self._claim_soon(20)
         for worker in self._workers:
             await self.store.workers.beat(self._described(worker))
         at = datetime.fromtimestamp(self.now / _MINUTE // 1 * 60, UTC)
@@ -206,7 +225,7 @@ class _Past:
             pid=int(pid),
             version=__version__,
             queues=(),
-            types=tuple(WORK),
+            types=tuple(_KNOWN),
             slots=_SLOTS // 2,
             running=sum(job.worker_id == worker for job in self._running.values()),
             memory_mb=94.0 + self._chance.random() * 12,

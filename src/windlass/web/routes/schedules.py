@@ -222,12 +222,12 @@ def _shape(one: Schedule) -> ScheduleShape:
         **{name: getattr(one.cron, name) for name in rule},
         described=one.cron.describe(),
         payload=masked(one.payload_json),
-        options=_options(one.options_json),
+        options=options_of(one.options_json),
         upcoming=[] if one.paused_at is not None else [one.next_tick, *one.cron.next(_UPCOMING - 1, one.next_tick)],
     )
 
 
-def _options(text: str) -> dict[str, Any]:
+def options_of(text: str) -> dict[str, Any]:
     """Those that have a value."""
     found: dict[str, Any] = {}
     for name, value in json.loads(text).items():

@@ -1,0 +1,1 @@
+"""Schedules: when each fires, what became of its ticks, and changing them."""

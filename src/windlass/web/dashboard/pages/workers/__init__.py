@@ -1,0 +1,1 @@
+"""Workers: who is there, what each is doing, and how it is."""
