@@ -127,7 +127,7 @@ async def picture(context: BrowserContext, page: Page, path: Path) -> None:
     """As WebP, which Playwright itself does not write."""
     session = await context.new_cdp_session(page)
     told = await session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
-    path.write_bytes(base64.b64decode(told["data"]))
+    await asyncio.to_thread(path.write_bytes, base64.b64decode(told["data"]))
     await session.detach()
 
 
