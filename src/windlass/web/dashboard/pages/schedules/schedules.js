@@ -50,7 +50,7 @@ function wrong(id, text) {
   room.hidden = !text;
   // What is said here is not of the server's making: the form is left as it is until something is typed.
   if (text) form().parentElement.dataset.held = "";
-  if (text) room.closest(".field")?.querySelector("textarea")?.focus();
+  if (text) room.closest(".payload")?.querySelector("textarea")?.focus();
 }
 
 function payload(text) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from windlass.core.declared import Declared
+    from windlass.stores.contract import Count
     from windlass.web.dashboard.visit import Visit
 
 HOUR = timedelta(hours=1)
@@ -79,7 +81,7 @@ async def show_one(visit: Visit) -> dict[str, Any]:
         "declared": declared,
         "runs": seen.figures(By.TYPE).get(name, RunFigures()),
         "series": [ended.total() for _, ended in seen.series(type=name)],
-        "counts": {status: await visit.jobs.count(type=name, status=status) for status in _COUNTED},
+        "counts": dict(zip(_COUNTED, await _counts(visit, name), strict=True)),
         "versions": [one for one in await visit.app.types.list() if one.declared.type == name],
         "workers": sum(name in types for types in await _workers(visit)),
         "options": _in_words(declared.options),
@@ -94,6 +96,10 @@ async def show_one(visit: Visit) -> dict[str, Any]:
 
 
 _COUNTED = (Status.QUEUED, Status.PROCESSING, Status.FAILED)
+
+
+async def _counts(visit: Visit, name: str) -> Sequence[Count]:
+    return await asyncio.gather(*(visit.jobs.count(type=name, status=one, max_age=3) for one in _COUNTED))
 
 
 async def _known(visit: Visit) -> Sequence[Declared]:
