@@ -8,7 +8,7 @@ import base64
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -126,7 +126,8 @@ async def pictures(browser: Browser, state: Any, origin: str, theme: str, wanted
 async def picture(context: BrowserContext, page: Page, path: Path) -> None:
     """As WebP, which Playwright itself does not write."""
     session = await context.new_cdp_session(page)
-    told = await session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
+    send = cast("Callable[..., Awaitable[dict[str, Any]]]", getattr(session, "send"))  # noqa: B009  # it has no types
+    told = await send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
     await asyncio.to_thread(path.write_bytes, base64.b64decode(told["data"]))
     await session.detach()
 

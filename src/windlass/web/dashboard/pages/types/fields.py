@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from windlass.core.sealing import SCHEMA_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Kind = Literal["text", "long", "secret", "number", "boolean", "choice", "json", "group"]
 """how a field is asked for; what has no form of its own is asked for as JSON"""
@@ -137,9 +137,9 @@ class _Reader:
     def _kind(self, shape: Mapping[str, Any], depth: int) -> tuple[Kind, tuple[tuple[str, str], ...]]:
         if shape.get(SCHEMA_MARK):
             return ("secret" if shape.get("type") == "string" else "json"), ()
-        values = [shape["const"]] if "const" in shape else shape.get("enum")
-        if isinstance(values, list) and 0 < len(cast("list[Any]", values)) <= _MOST_CHOICES:
-            return "choice", tuple((json.dumps(one), _plain(one)) for one in cast("list[Any]", values))
+        values: Sequence[Any] = [shape["const"]] if "const" in shape else shape.get("enum", ())
+        if 0 < len(values) <= _MOST_CHOICES:
+            return "choice", tuple((json.dumps(one), _plain(one)) for one in values)
         match shape.get("type"):
             case "string":
                 return "text", ()

@@ -125,31 +125,28 @@ def _example(fields: Sequence[Field] | None) -> str:
 
 
 def _in_words(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a handler declares beside its queue, as lines of a name and what it says."""
-    told: list[tuple[str, str]] = []
-    for name, value in options.items():
-        word = name.removesuffix("_ms").replace("_", " ")
-        match name, value:
-            case "retry", dict():
-                told.append(("attempts", _retry(value)))
-            case "max_attempts", _:
-                continue  # said with the retries
-            case "limit", dict():
-                told.append(("limit", f"{value['n']:,} at once of {value['key'] or 'the type'}"))
-            case "rate", dict():
-                told.append(
-                    ("rate", f"{value['n']:,} in {span(value['per_ms'] / 1000)} of {value['key'] or 'the type'}")
-                )
-            case "unique", dict():
-                phases = [f"{value[phase]} while {phase}" for phase in ("queued", "running") if value[phase]]
-                told.append(("unique", " and ".join(phases)))
-            case _, list():
-                told.append((word, ", ".join(str(one) for one in value)))
-            case _ if name.endswith("_ms"):
-                told.append((word, "none" if value is None else span(value / 1000)))
-            case _:
-                told.append((word.removesuffix(" json"), str(value)))
-    return told
+    """What a handler declares beside its queue, as lines of a name and what it says; attempts stand with retries."""
+    shown_ = {name: value for name, value in options.items() if name != "max_attempts"}
+    words = {name: "attempts" if name == "retry" else name.removesuffix("_ms").removesuffix("_json") for name in shown_}
+    return [(words[name].replace("_", " "), _option(name, value)) for name, value in shown_.items()]
+
+
+def _option(name: str, value: Any) -> str:
+    match name:
+        case "retry":
+            return _retry(value)
+        case "limit":
+            return f"{value['n']:,} at once of {value['key'] or 'the type'}"
+        case "rate":
+            return f"{value['n']:,} in {span(value['per_ms'] / 1000)} of {value['key'] or 'the type'}"
+        case "unique":
+            return " and ".join(f"{value[phase]} while {phase}" for phase in ("queued", "running") if value[phase])
+        case "tags" | "decided":
+            return ", ".join(value)
+        case _ if name.endswith("_ms"):
+            return "none" if value is None else span(value / 1000)
+        case _:
+            return str(value)
 
 
 def _retry(value: Mapping[str, Any]) -> str:
