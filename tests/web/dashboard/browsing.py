@@ -25,7 +25,7 @@ from windlass import Windlass
 from windlass.web.access.keys import COOKIE
 from windlass.web.live.pace import Pace
 
-IN_BROWSER = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(60)]
+IN_BROWSER = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 """`pytestmark` of files with browser tests: one browser and one event loop for all of them in this process"""
 ROLES = {
     "admin": ("*", ["admin"]),

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from tests.contract.places import STORES, open_place
 from tests.web.conftest import declare
@@ -31,6 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncGenerator[Browser]:
+    expect.set_options(timeout=20_000)  # a busy machine is late, and a page that is wrong stays so
     async with async_playwright() as playwright:
         found = await launch(playwright)
         yield found
