@@ -72,7 +72,7 @@ addEventListener("submit", async (event) => {
   } catch (error) {
     return void wrong("wrong-payload", `This is no payload: ${error.message}`);
   }
-  const body = { ...JSON.parse(form().dataset.kept), type: at.type.value, overlap: at.overlap.value, missed: at.missed.value };
+  const body = { ...JSON.parse(form().dataset.resent), type: at.type.value, overlap: at.overlap.value, missed: at.missed.value };
   if (at.rule.value === "every") body.every = Number(at.amount.value) * { s: 1, m: 60, h: 3600, d: 86400 }[at.unit.value];
   else Object.assign(body, { cron: at.cron.value.trim(), tz: at.tz.value.trim() || "UTC" });
   if (at.limit) body.missedLimit = Number(at.limit.value);
