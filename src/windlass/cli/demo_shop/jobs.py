@@ -95,7 +95,7 @@ class Period:
 async def build_report(ctx: Ctx, kind: Literal["sales", "returns", "stock"], period: Period, rows: int = 400) -> str:
     """Says how far it is."""
     for row in range(0, rows, 10):
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.8)
         ctx.progress(row + 10, rows, f"{kind}, {row + 10:,} rows")
     return f"{kind} from {period.first} to {period.last}: {rows:,} rows"
 
