@@ -96,7 +96,7 @@ class TestInABrowser:
         assert "9007199254740993" in made.payload_json
         assert "9007199254740993" in await look.text()
         assert "For you, in Asia/Tokyo" in await look.text()
-        first = page.get_by_role("region", name="Next runs").locator("tbody tr").first
+        first = page.get_by_role("region", name="Table of next runs").locator("tbody tr").first
         assert "09:00 CE" in await first.inner_text()
         assert await first.locator("td").first.inner_text() != await first.locator("th").inner_text()
         # And then what one does with it.

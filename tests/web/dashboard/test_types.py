@@ -128,11 +128,11 @@ class TestInABrowser:
         await whole.fill('{"to": "ann", "copies": "many"}')
         await page.get_by_role("button", name="Enqueue").click()
         await expect(page.get_by_role("alert")).to_contain_text("copies")
-        await whole.fill('{"to": "ann", "copies": 12345678901234567890}')
+        await whole.fill('{"to": "ann", "copies": 9007199254740993}')
         await page.get_by_role("button", name="Enqueue").click()
         await expect(page.get_by_role("link", name="job …")).to_be_visible()
         [job] = (await site.app.jobs.find(limit=5)).jobs
-        assert job.payload == {"to": "ann", "copies": 12345678901234567890}
+        assert job.payload == {"to": "ann", "copies": 9007199254740993}
 
     async def test_a_secret_is_typed_unseen_and_shown_nowhere(self, site: Site) -> None:
         @site.app.job(name="pay")
@@ -156,8 +156,7 @@ class TestInABrowser:
 
         look = await site.look()
         page = await look.go(path.replace("&", "%26"))
-        for one in await page.locator("main summary").all():
-            await one.click()
+        await page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
         assert await page.locator("h1").count() == 1
         assert await look.axe() == []
         assert await page.locator("main img").count() == 0
