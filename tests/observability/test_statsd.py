@@ -71,8 +71,13 @@ def test_many_go_in_few_datagrams_and_of_very_many_timings_a_sample(receiver: so
     for n in range(500):
         statsd.increment(f"count{n}", 1, {"type": "x" * 50})
         statsd.timing("run", n / 1000, {})
+    statsd.timings("wait", [n / 1000 for n in range(300)], {})
+    statsd.timings("wait", [n / 1000 for n in range(100)], {})
     statsd.close()
     found = lines(receiver)
+    waited = [line for line in found if ".wait:" in line]
+    assert len(waited) == MOST_TIMINGS
+    assert all(line.endswith("|ms|@0.25") for line in waited)
     timed = [line for line in found if ":run" in line or ".run:" in line]
     assert len([line for line in found if "count" in line]) == 500
     assert len(timed) == MOST_TIMINGS
