@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import selectors
 import socket
 import sys
 import tempfile
@@ -45,7 +46,7 @@ async def measure_http(*, quick: bool = False, only: Sequence[str] = ()) -> Asyn
             for figure in await _routes(Path(folder), seconds=1.5 if quick else 5):
                 yield figure
         if any("streams" in name for name in wanted):
-            for figure in await _streams(Path(folder), jobs=6_000 if quick else 30_000, least=5 if quick else 60):
+            for figure in await _streams(Path(folder), jobs=30_000, least=15 if quick else 60):
                 yield figure
 
 
@@ -83,23 +84,23 @@ async def _streams(folder: Path, jobs: int, least: float) -> list[Figure]:
     url = f"sqlite:///{folder / 'streams.db'}"
     alone: list[float] = []
     beside: list[float] = []
+    each: list[float] = []
     async with _server("ours", url) as (port, key, _), Windlass(url) as app:
         ids = [(await app.enqueue("later", {}, delay=86_400, user="ann")).id for _ in range(STREAMS // 2)]
         # What is made once is no leak: streams are watched beside a worker before the memory is looked at.
-        await asyncio.gather(_watched(port, key, ids, STREAMS, least / 6), _worked(url, jobs))
+        await _beside(port, key, ids, url, jobs, least / _TURNS)
         before, files = _memory_mb(_pid(port)), _files(_pid(port))
         for _ in range(_TURNS):  # many short turns: what else the machine does meets both
             alone.append(await _worked(url, jobs))
-            began = time.monotonic()
-            watching = asyncio.create_task(_watched(port, key, ids, STREAMS, least / _TURNS))
-            await asyncio.sleep(2)  # until all are open
-            while not watching.done() and time.monotonic() - began < least:
-                beside.append(await _worked(url, jobs))
-            await watching
+            rates, told_each = await _beside(port, key, ids, url, jobs, least / _TURNS)
+            beside += rates
+            each.append(told_each)
         await asyncio.sleep(1)  # connections are closed after their last byte
         after, left = _memory_mb(_pid(port)), _files(_pid(port))
+    if not median(each):
+        raise RuntimeError("the streams were told of nothing")
     share = median(beside) / median(alone)
-    told = {"alone": median(alone), "beside": median(beside)}
+    told = {"alone": median(alone), "beside": median(beside), "KiB/s of each view": median(each)}
     return [
         Figure(name="claims beside streams", value=share, unit="", least=0.95, told=told),
         Figure(
@@ -109,22 +110,37 @@ async def _streams(folder: Path, jobs: int, least: float) -> list[Figure]:
     ]
 
 
+async def _beside(
+    port: int, key: str, ids: Sequence[str], url: str, jobs: int, seconds: float
+) -> tuple[list[float], float]:
+    """What a worker does again and again beside the streams, for so long; and how many KiB a second a view is told."""
+    process = await _started("watch", str(port), key, str(STREAMS), ",".join(ids))
+    if process.stdout is None or await process.stdout.readline() != b"open\n":
+        raise RuntimeError("the streams cannot be opened")
+    began, rates = time.monotonic(), [await _worked(url, jobs)]
+    while time.monotonic() - began < seconds:
+        rates.append(await _worked(url, jobs))
+    return rates, float(await _ended(process, "watch"))
+
+
 async def _worked(url: str, jobs: int) -> float:
     """Jobs a second of a worker in its own process, from its first claim to the last end."""
     return float(await _output("work", url, str(jobs)))
 
 
-async def _watched(port: int, key: str, ids: Sequence[str], n: int, seconds: float) -> None:
-    await _output("watch", str(port), key, str(n), str(seconds), ",".join(ids))
-
-
 async def _output(*args: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.http", *args, stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await process.communicate()
+    return await _ended(await _started(*args), args[0])
+
+
+async def _started(*args: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.http", *args, stdin=pipe, stdout=pipe)
+
+
+async def _ended(process: asyncio.subprocess.Process, what: str) -> str:
+    out, _ = await process.communicate(b"")  # which ends its input
     if process.returncode:
-        raise RuntimeError(f"{args[0]} ended with {process.returncode}")
+        raise RuntimeError(f"{what} ended with {process.returncode}")
     return out.decode()
 
 
@@ -301,32 +317,42 @@ async def _work(url: str, jobs: int) -> None:
         print(jobs / (time.perf_counter() - began))
 
 
-async def _watch(port: int, key: str, n: int, seconds: float, ids: Sequence[str]) -> None:
-    """So many streams, read for so long."""
+def _watch(port: int, key: str, n: int, ids: Sequence[str]) -> None:
+    """So many streams, read until the input ends, by one selector: who watches is elsewhere in truth."""
     paths = [f"/queue/{job}/events" for job in ids] + ["/live?limit=20"] * (n - len(ids))
-    go = asyncio.Event()
-    ready = 0
+    streams = [_stream(port, path, key) for path in paths]
+    print("open", flush=True)
+    began = time.monotonic()
+    told = _read(streams)
+    views = [told[stream] / 1024 / (time.monotonic() - began) for stream in streams[len(ids) :]]
+    print(median(views))
 
-    async def read(path: str) -> None:
-        nonlocal ready
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        if b" 200 " not in head:
-            raise RuntimeError(head.decode())
-        ready += 1
-        if ready == n:
-            go.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None) as limit:
-                waiting = asyncio.create_task(go.wait())
-                waiting.add_done_callback(lambda _: limit.reschedule(asyncio.get_running_loop().time() + seconds))
-                while await reader.read(65536):
-                    pass
-        writer.close()
-        await writer.wait_closed()
 
-    await asyncio.gather(*(read(path) for path in paths))
+def _read(streams: Sequence[socket.socket]) -> dict[socket.socket, int]:
+    """How many bytes each has told until the input ends."""
+    told, buffer = dict.fromkeys(streams, 0), bytearray(2**20)
+    with selectors.DefaultSelector() as ready:
+        ready.register(sys.stdin, selectors.EVENT_READ)
+        for stream in streams:
+            ready.register(stream, selectors.EVENT_READ, stream)
+        while True:
+            for found, _ in ready.select():
+                stream: socket.socket | None = found.data
+                if stream is None:
+                    return told
+                got = stream.recv_into(buffer)
+                if not got:
+                    raise RuntimeError("a stream has ended")
+                told[stream] += got
+
+
+def _stream(port: int, path: str, key: str) -> socket.socket:
+    stream = socket.create_connection(("127.0.0.1", port))
+    stream.sendall(f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+    head = stream.recv(65536)
+    if b" 200 " not in head:
+        raise RuntimeError(head.decode())
+    return stream
 
 
 if __name__ == "__main__":
@@ -335,7 +361,7 @@ if __name__ == "__main__":
             asyncio.run(_serve(which, url))
         case ["work", url, jobs]:
             asyncio.run(_work(url, int(jobs)))
-        case ["watch", port, key, n, seconds, ids]:
-            asyncio.run(_watch(int(port), key, int(n), float(seconds), ids.split(",")))
+        case ["watch", port, key, n, ids]:
+            _watch(int(port), key, int(n), ids.split(","))
         case _:
             sys.exit("see script/bench --http")
