@@ -14,6 +14,7 @@ import typer
 
 from windlass.apps.installed import SHIPPED, shipped
 from windlass.cli.desk import globals_of, run_async, the_app
+from windlass.cli.greeting import show_dashboard, show_first_key, show_server
 from windlass.cli.lines import FormatOption, LevelOption, format_of, level_of, to_stdout
 from windlass.cli.output import FAILURE, REFUSED, USAGE, Stop
 from windlass.core.keys import shown
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from windlass.app import Windlass
     from windlass.cli.output import Screen
-    from windlass.web.dashboard.dashboard import Dashboard
     from windlass.worker.worker import Worker
 
 GRACE = 30
@@ -88,20 +88,12 @@ async def serve_on(
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():  # uvicorn has no event for it
             await asyncio.wait([serving], timeout=0.01)
-        behind = root_path and f", which a proxy has at {root_path}/api/v1"
-        screen.say(f"windlass serves {app.address} at http://{shown_place(listening.getsockname())}/api/v1{behind}")
+        at = f"http://{shown_place(listening.getsockname())}"
+        show_server(screen, app, at, root_path, workers)
         if web.state.dashboard is not None:
-            _tell_of_pages(web.state.dashboard, screen, listening, host, root_path)
+            link = web.state.dashboard.links.make() if _is_loopback(host) else None  # who reads it owns the store
+            show_dashboard(screen, f"{at}{root_path}", link)
         await serving
-
-
-def _tell_of_pages(dashboard: Dashboard, screen: Screen, listening: socket.socket, host: str, root_path: str) -> None:
-    """Where the dashboard is. On this machine alone there is a link that lets in: whoever reads it owns the store."""
-    at = f"http://{shown_place(listening.getsockname())}{root_path}"
-    if _is_loopback(host):
-        screen.say(f"the dashboard; this link lets you in once, within 15 minutes: {at}{dashboard.links.make()}")
-    else:
-        screen.say(f"the dashboard: {at}/dashboard/")
 
 
 def _root_path(given: str) -> str:
@@ -185,8 +177,7 @@ async def _first_key(app: Windlass, screen: Screen, host: str) -> None:
             " tokens (WINDLASS_HTTP_JWT_…) or names users (WINDLASS_HTTP_PROXY_USER)",
         )
     made = await app.keys.create("the first", owner="*", scopes=["admin"])
-    screen.say("there were no keys yet; this one may do everything. It is shown once:")
-    screen.line(made.secret)
+    show_first_key(screen, made.secret)
 
 
 def _is_loopback(host: str) -> bool:
