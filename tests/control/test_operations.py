@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -91,6 +92,9 @@ async def test_one_that_is_cancelled_half_way_leaves_the_rest(app: Windlass, cre
     async with app.worker(queues=["windlass"], poll=0.2, rescue=0.2):
         await until_status(begun.handle, Status.CANCELLED, within=30)
     assert half == await count(app, status="queued", type="fail") < MANY
+    [told] = [one for one in (await app.audit.list()).entries if one.object == f"operation:{begun.handle.id}"]
+    assert told.action == "bulk.retry.cancelled"
+    assert json.loads(told.details_json or "")["done"] == 500  # the batch that its worker died in was not counted
 
 
 async def test_so_many_of_one_user_and_no_more(app: Windlass) -> None:

@@ -13,6 +13,7 @@ from windlass.client.jobs import JobsRoom
 from windlass.client.operating import operate
 from windlass.client.searching import filter_of
 from windlass.core.grants import Grants
+from windlass.core.kept import SAVED
 from windlass.core.status import Status
 from windlass.stores.contract import Action, Order
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from windlass.client.searching import Search
     from windlass.core.context import Ctx
     from windlass.core.job import Job
+    from windlass.stores.contract import Rescued
 
 OWN = "windlass."
 """what the types of windlass's own jobs begin with: no operation is about one of them"""
@@ -91,10 +93,27 @@ async def carry_out(client: Client, audit: AuditRoom, ctx: Ctx, errand: Errand) 
         # One that is handed back, or will be tried again, has not ended.
         ended = "cancelled" if ended != "ended" and ctx.cancelled else ended
         if ended != "failed" or ctx.attempt >= ctx.job.max_attempts:
-            details = {**carrying.result(), "requestId": errand.request}
-            told = {name: value for name, value in details.items() if value is not None}
-            action, object_ = f"bulk.{errand.deed}.{ended}", f"operation:{ctx.id}"
-            await audit.record(errand.actor, action, object_, origin=errand.origin, details=told)
+            await _note_end(audit, ctx.id, errand, ended, carrying.result())
+
+
+async def note_lost(client: Client, audit: AuditRoom, rescued: Sequence[Rescued]) -> None:
+    """Operations whose workers died, and which do not run again, have an end in the audit list all the same."""
+    ended = [lost.id for lost in rescued if lost.job.type.startswith(OWN) and lost.to.finished]
+    if ended:  # what a rescue hands over need not have what they kept
+        for job in await (await client.ready()).views.get(ended):
+            if job is not None:
+                errand = Errand(**job.payload["errand"])
+                counted = Place.of(job.kept.get(SAVED)).bulk
+                result = {"deed": errand.deed, "matched": errand.of, **counted}
+                await _note_end(audit, job.id, errand, job.status.value, result)
+
+
+async def _note_end(audit: AuditRoom, id_: str, errand: Errand, ended: str, result: dict[str, Any]) -> None:
+    details = {**result, "requestId": errand.request}
+    told = {name: value for name, value in details.items() if value is not None}
+    await audit.record(
+        errand.actor, f"bulk.{errand.deed}.{ended}", f"operation:{id_}", origin=errand.origin, details=told
+    )
 
 
 class Carrying:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
+from windlass.client.audit import AuditRoom
+from windlass.client.carrying import note_lost
 from windlass.worker.attempt import Attempts
 from windlass.worker.batching import Batching
 from windlass.worker.cancels import Cancels
@@ -119,6 +122,7 @@ class Parts:
             wake,
             lambda: self.leasing.outage.over(time.monotonic()),
             (config.lease / 2 + store.capabilities.rescue_waits).total_seconds(),
+            partial(note_lost, client, AuditRoom(client, config.retention.audit)),
         )
         self.scheduling = Scheduling(store, hub, client.registry, client.defaults, poll, wake, client.ids)
         self.publishing = Publishing(store, hub, client.registry, lambda: self.claiming.types, client.version)

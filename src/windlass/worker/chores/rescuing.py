@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 
 from windlass.core.events import Hub, JobRescued
@@ -28,9 +29,10 @@ class Rescuing:
         rescued: Callable[[], None],
         fair: Callable[[], bool],
         within: float = 10.0,
+        note: Callable[[Sequence[Rescued]], Awaitable[None]] | None = None,
     ) -> None:
         self._store, self._hub, self._interval, self._rescued = store, hub, interval, rescued
-        self._fair, self._within = fair, within
+        self._fair, self._within, self._note = fair, within, note
         self._steady = Steady(hub, "rescue")
 
     async def run(self, on_duty: Callable[[], Awaitable[None]]) -> None:
@@ -49,6 +51,8 @@ class Rescuing:
                 self._rescued()
                 for lost in rescued:
                     self._hub.tell(JobRescued(lost.job, lost.to))
+                if self._note is not None:
+                    await self._steady.attempt(partial(self._note, rescued))
             if rescued is None or len(rescued) < AT_ONCE:
                 return
 
