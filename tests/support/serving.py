@@ -66,9 +66,9 @@ def serving(
             process.wait(10)
 
 
-def key_at(url: str, *, owner: str = "*", scopes: tuple[str, ...] = ("admin",)) -> str:
+def key_at(url: str, *, owner: str = "*", scopes: tuple[str, ...] = ("admin",), namespace: str | None = None) -> str:
     """The secret of a key made in the store at this address."""
-    app = Windlass(url)
+    app = Windlass(url, namespace=namespace)
     try:
         return app.run_sync(app.keys.create("a test", owner=owner, scopes=scopes)).secret
     finally:
