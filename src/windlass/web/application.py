@@ -38,6 +38,7 @@ from windlass.web.routes import (
     jobs,
     keys,
     live,
+    many,
     metrics,
     queues,
     schedules,
@@ -58,11 +59,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
 ROOMS = (
-    *(enqueueing, bulk, dead_letters, stats, live, exporting, jobs),
+    *(enqueueing, many, bulk, dead_letters, stats, live, exporting, jobs),
     *(queues, schedules, workers, types, keys, audit, checks),
 )
 """the routes, what is asked most first; single jobs after the others of /queue: "dead-letter" and "stats" are no ids"""
-BARE = (bulk, dead_letters, stats, enqueueing, exporting, jobs)
+BARE = (bulk, dead_letters, stats, enqueueing, many, exporting, jobs)
 """those that clients which put them at the root find there, too; they are the same routes, and told of once"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from windlass.client.grammar import LONGEST
 from windlass.client.searching import Search
 from windlass.core.status import Status
-from windlass.web.given import JOB_ID, Asked, Fingerprint, Key, Moment, Name
+from windlass.web.given import GIVEN, HALF_AN_ENTITY, JOB_ID, NOT_GIVEN, Asked, Fingerprint, Key, Moment, Name, never
 
 _STATUS: dict[str, Any] = {"type": "string", "enum": [*Status]}
 OneOrMore = Annotated[
@@ -21,10 +21,18 @@ OneOrMore = Annotated[
 
 Line = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 JobId = Annotated[Key, WithJsonSchema(JOB_ID)]
+_ONLY_FAILED: dict[str, Any] = {
+    "anyOf": [NOT_GIVEN, {"const": "failed"}, {"items": {"const": "failed"}, "type": "array"}]
+}
+NOT_ONLY_FAILED: dict[str, Any] = {"required": ["status"], "properties": {"status": {"not": _ONLY_FAILED}}}
+"""for the document: that a status is asked for which none of the failed jobs has"""
+_FINGERPRINT = {"required": ["fingerprint"], "properties": {"fingerprint": GIVEN}}
 
 
 class Which(Asked):
     """Which jobs; all that is given must match."""
+
+    model_config = ConfigDict(json_schema_extra=never(*HALF_AN_ENTITY, {"allOf": [_FINGERPRINT, NOT_ONLY_FAILED]}))
 
     status: OneOrMore = None
     type: Name | None = None

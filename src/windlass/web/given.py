@@ -87,6 +87,33 @@ def given_one_of(*names: str) -> dict[str, Any]:
     return {"anyOf": [{"required": [name], "properties": {name: text}} for name in names]}
 
 
+GIVEN: dict[str, Any] = {"not": {"type": "null"}}
+NOT_GIVEN: dict[str, Any] = {"type": "null"}
+
+
+def never(*cases: dict[str, Any]) -> dict[str, Any]:
+    """For the document: that a body is none of these."""
+    return {"not": {"anyOf": [*cases]}}
+
+
+def both(one: str, other: str) -> dict[str, Any]:
+    """For the document: that both members have a value."""
+    return {"required": [one, other], "properties": {one: GIVEN, other: GIVEN}}
+
+
+def neither(*names: str) -> dict[str, Any]:
+    """For the document: that none of these members has a value."""
+    return {"properties": dict.fromkeys(names, NOT_GIVEN)}
+
+
+def alone(name: str, without: str) -> dict[str, Any]:
+    """For the document: that one member has a value, and another has not."""
+    return {"required": [name], "properties": {name: GIVEN, without: NOT_GIVEN}}
+
+
+HALF_AN_ENTITY = alone("entityName", without="entityId"), alone("entityId", without="entityName")
+
+
 class Asked(BaseModel):
     """The root of what comes in as a body: an unknown member is a mistake, and so is a number that is text."""
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.encoders import jsonable_encoder
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from windlass.client.operations import MOST_NAMED
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
-from windlass.web.filtering import JobId, Which
-from windlass.web.given import INTEGRAL, Asked
+from windlass.web.filtering import NOT_ONLY_FAILED, JobId, Which
+from windlass.web.given import GIVEN, INTEGRAL, NOT_GIVEN, Asked, neither, never
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import OperationShape
 
@@ -70,8 +71,18 @@ class Operates:
 Operating = Annotated[Operates, Depends(Operates)]
 
 
+_NO_WORDS = neither(*(to_camel(name) for name in Which.model_fields))
+_NO_FILTER = {"properties": {"everything": {"const": False}, "ids": NOT_GIVEN, "filter": _NO_WORDS}}
+_NAMED = {"required": ["ids"], "properties": {"ids": GIVEN, "action": {"const": "replay"}}}
+_TWICE = {"required": ["ids", "filter"], "properties": {"ids": GIVEN, "filter": {"not": _NO_WORDS}}}
+_RATE = {"required": ["rate"], "properties": {"rate": GIVEN, "action": {"not": {"const": "replay"}}}}
+_REPLAY = {"required": ["filter"], "properties": {"action": {"const": "replay"}, "filter": NOT_ONLY_FAILED}}
+
+
 class Order(Asked):
     """What is to be done to which jobs."""
+
+    model_config = ConfigDict(json_schema_extra=never(_NO_FILTER, _NAMED, _TWICE, _RATE, _REPLAY))
 
     action: Literal["retry", "cancel", "delete", "replay"]
     filter: Annotated[Which, Field(default_factory=Which)]

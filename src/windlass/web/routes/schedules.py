@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from windlass.core.errors import HandlerNotFound, ScheduleNotFound, SettingsError
@@ -16,7 +16,7 @@ from windlass.core.schedule import cron
 from windlass.core.sealing import masked
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
-from windlass.web.given import INTEGRAL, Asked, Key, Name, Priority, Span
+from windlass.web.given import HALF_AN_ENTITY, INTEGRAL, Asked, Key, Name, Priority, Span, both, neither, never
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import Instant, JobShape, Shape, job_shape
 
@@ -26,17 +26,23 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=Repeatable, tags=["schedules"])
 _UPCOMING = 3
+Rule = Annotated[str, Field(max_length=200, examples=["0 8 * * mon-fri"], json_schema_extra={"format": "cron"})]
+Zone = Annotated[str, Field(max_length=64, examples=["Europe/Paris"], json_schema_extra={"format": "time-zone"})]
 
 
 class Put(Asked):
     """A schedule as it is to be: when, which job, and what its jobs are enqueued with."""
 
+    model_config = ConfigDict(
+        json_schema_extra=never(both("cron", "every"), neither("cron", "every"), both("tz", "every"), *HALF_AN_ENTITY)
+    )
+
     type: Name
     payload: dict[str, Any] | None = None
-    cron: Annotated[str | None, Field(max_length=200, examples=["0 8 * * mon-fri"])] = None
-    every: Annotated[float | None, Field(gt=0, le=31_622_400)] = None
+    cron: Rule | None = None
+    every: Annotated[int, Field(ge=1, le=31_622_400), INTEGRAL] | None = None
     """seconds; this or `cron`"""
-    tz: Annotated[str | None, Field(max_length=64, examples=["Europe/Paris"])] = None
+    tz: Zone | None = None
     overlap: Literal["skip", "queue", "allow"] | None = None
     missed: Literal["latest", "all", "none"] | None = None
     missed_limit: Annotated[int, Field(ge=1, le=1000), INTEGRAL] | None = None
