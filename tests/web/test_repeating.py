@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,13 +11,18 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from tests.web.conftest import Ask, declare
 from windlass import Happened, Windlass
 from windlass.client.requests import Attempt, RequestsRoom
 from windlass.client.surrounding import Outgoing
+from windlass.stores.contract.requests import LARGEST_ANSWER
 from windlass.web.application import ROOMS
+from windlass.web.problems import Refused
+from windlass.web.replayed import again as replayed
+from windlass.web.replayed import kept
 from windlass.web.routing import Repeatable, Route
 
 JOB = {"type": "mail.send", "payload": {"to": "ada", "copies": 2}}
@@ -247,14 +253,23 @@ async def test_an_attempt_gives_the_same_ids_again(app: Windlass) -> None:
     assert await second.finish("{}")
 
 
-async def test_an_answer_that_is_too_large_to_keep_is_carried_out_once_all_the_same(app: Windlass, ask: Ask) -> None:
+async def test_a_large_answer_is_the_same_again(app: Windlass, ask: Ask) -> None:
     wrong = {"type": "mail.send", **{f"{n}{'x' * 180}": 1 for n in range(5)}}  # each of them is named in its refusal
     many = {"jobs": [JOB, *[wrong] * 950]}
     async with ask() as client:
         first = await post(client, "/queue/enqueue/many", many)
         again = await post(client, "/queue/enqueue/many", many)
-    assert (first.status_code, first.json()["created"], len(first.content) > 1024 * 1024) == (200, 1, True)
-    told = again.json()
-    assert (again.status_code, told["type"]) == (409, "urn:windlass:problem:answer-too-large")
-    assert told["answered"] == "200"
+    assert (first.status_code, first.json()["created"], len(first.content) > LARGEST_ANSWER) == (200, 1, True)
+    assert (again.status_code, again.content, again.headers["idempotent-replayed"]) == (200, first.content, "true")
     assert await jobs(app) == 1
+
+
+def test_of_an_answer_that_is_too_large_it_is_kept_that_it_was_given() -> None:
+    noise = random.Random(17).randbytes(LARGEST_ANSWER).hex()
+    answer = Response(noise, 201, {"Location": "/api/v1/queue/x"})
+    text = kept(answer)
+    assert len(text) < 1000
+    with pytest.raises(Refused) as refused:
+        replayed(text)
+    assert refused.value.kind.slug == "answer-too-large"
+    assert refused.value.facts == {"answered": 201, "location": "/api/v1/queue/x"}

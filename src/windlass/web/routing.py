@@ -18,10 +18,10 @@ from starlette.requests import Request
 from windlass.client.requests import LONGEST_KEY, Attempt, check_request_key
 from windlass.core.errors import SettingsError
 from windlass.stores.contract import Answered, UnderWay
-from windlass.stores.contract.requests import LARGEST_ANSWER
 from windlass.web.asking import identified
 from windlass.web.problems import OTHER_BODY, TOO_MANY, UNDER_WAY, UNREADABLE, Kind, Refused
 from windlass.web.reading import strict
+from windlass.web.replayed import again, kept
 
 if TYPE_CHECKING:
     from windlass.web.answers import Answers
@@ -31,8 +31,6 @@ HEADER = "Idempotency-Key"
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
 _OK, _CONFLICT, _OURS = 400, 409, 500
 _SOONEST, _LATEST = 1, 2  # seconds: what is under way mostly ends in milliseconds
-_KEPT_HEADERS = ("location", "etag", "content-type")
-_LEFT_OUT = Kind(409, "answer-too-large", "This request was carried out; its answer was too large to be kept")
 _NOT_HERE = Kind(400, "not-repeatable", "This takes no Idempotency-Key")
 _SPOKEN = {
     "name": HEADER,
@@ -134,7 +132,7 @@ async def _once(key: str, request: Request, body: bytes, carry_out: Handle) -> R
     by = (caller.owner, caller.name, *sorted(caller.scopes))
     standing = await app.requests.begin(key, _asked(request, body), by=by)
     if isinstance(standing, Answered):
-        return _again(standing.answer)
+        return again(standing.answer)
     if isinstance(standing, UnderWay):
         wait = min(max(math.ceil(standing.left.total_seconds()), _SOONEST), _LATEST)
         detail = "a request with this key is being carried out: ask again"
@@ -176,22 +174,6 @@ async def _end(attempt: Attempt, answer: Response) -> None:
     if answer.status_code >= _OURS or answer.status_code == TOO_MANY.status:
         await attempt.release()
     elif answer.status_code < _OK or answer.status_code == _CONFLICT:
-        await attempt.finish(_kept(answer))
+        await attempt.finish(kept(answer))
     else:
         await attempt.forget()
-
-
-def _kept(answer: Response) -> str:
-    headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
-    head: dict[str, Any] = {"status": answer.status_code, "headers": headers}
-    text = f"{json.dumps(head)}\n{bytes(answer.body).decode()}"
-    return text if len(text) <= LARGEST_ANSWER else json.dumps({**head, "leftOut": True})
-
-
-def _again(kept: str) -> Response:
-    first, _, text = kept.partition("\n")
-    head = json.loads(first)
-    if head.get("leftOut"):
-        facts = {"answered": head["status"], "location": head["headers"].get("location")}
-        raise Refused(_LEFT_OUT, "look at what it has made", **facts)
-    return Response(text, head["status"], {**head["headers"], "Idempotent-Replayed": "true"})
