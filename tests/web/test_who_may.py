@@ -128,6 +128,29 @@ async def test_a_limited_key_enqueues_nothing_else(ask: Ask, app: Windlass) -> N
     assert (await app.jobs.count()).n == 1
 
 
+LIMITED = sorted(route for route, scope in NEEDS.items() if scope == "operate" and "{" in route[1])
+
+
+@pytest.mark.parametrize("route", LIMITED, ids=" ".join)
+async def test_a_limited_key_operates_on_nothing_else(ask: Ask, app: Windlass, route: tuple[str, str]) -> None:
+    """It sees all that is its owner's; what it may do ends at its limits, in single orders as in those for many."""
+    method, path = route
+    bodies: dict[tuple[str, str], Any] = {
+        ("POST", "/queue/{id}/signal"): {"name": "s"},
+        ("PUT", "/queues/{name}/max-depth"): {"maxDepth": 1},
+        ("PUT", "/schedules/{name}"): {"type": "mail.send", "every": 60, "payload": {"to": "x"}},
+    }
+    job = (await app.enqueue("fail", delay=3600)).id
+    place = path.replace("{id}", job).replace("{name}", "other")
+    async with ask("*", types=["mail.*"], queues=["mail"]) as limited, ask("*") as free:
+        await free.put("/schedules/other", json={"type": "fail", "every": 60})
+        refused = await limited.request(method, place, json=bodies.get(route))
+        seen = await limited.get(f"/queue/{job}")
+        done = await free.request(method, place, json=bodies.get(route))
+    assert (refused.status_code, seen.status_code) == (403, 200)
+    assert done.status_code < 300, done.text
+
+
 async def test_only_administrators_name_another_user(ask: Ask) -> None:
     body = {"type": "mail.send", "payload": {"to": "x"}, "userId": "bob"}
     async with ask() as client, ask("root", ("admin",)) as admin:

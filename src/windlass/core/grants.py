@@ -37,7 +37,11 @@ class Grants:
 
     def allow(self, *, type_: str, queue: str) -> bool:
         """Whether a job of this type and queue is within them."""
-        return _is_among(self.types, type_) and _is_among(self.queues, queue)
+        return _is_among(self.types, type_) and self.allow_queue(queue)
+
+    def allow_queue(self, queue: str) -> bool:
+        """Whether a queue as such is within them."""
+        return _is_among(self.queues, queue)
 
     def text(self) -> str | None:
         """As stores keep it; nothing where nothing is limited or known."""

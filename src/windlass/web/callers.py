@@ -64,8 +64,17 @@ class Caller:
         """Refuse a job outside of what the key is limited to, and to everybody those that windlass makes itself."""
         if type_.startswith(OWN):
             raise Refused(FORBIDDEN, f"types that begin with {OWN!r} are windlass's own: ask for what they do")
-        if not self.grants.allow(type_=type_, queue=queue):
+        self.check_limits(type_, queue)
+
+    def check_limits(self, type_: str, queue: str) -> None:
+        """Refuse what is done to a job outside of what the key is limited to. Windlass's own are their user's."""
+        if not type_.startswith(OWN) and not self.grants.allow(type_=type_, queue=queue):
             raise Refused(FORBIDDEN, f"your key is not good for jobs of the type {type_!r} in the queue {queue!r}")
+
+    def check_queue(self, queue: str) -> None:
+        """Refuse what is done to a queue outside of what the key is limited to."""
+        if not self.grants.allow_queue(queue):
+            raise Refused(FORBIDDEN, f"your key is not good for the queue {queue!r}")
 
     def jobs(self, app: Answers) -> JobsRoom:
         """The jobs that it sees."""

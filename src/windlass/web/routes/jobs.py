@@ -96,7 +96,7 @@ class Signal(Asked):
 @router.post("/queue/{job_id}/retry", summary="Queue a job again")
 async def retry(job_id: str, app: App, caller: Operator, audit: Audit, body: Reason | None = None) -> JobShape:
     """Queue a finished, scheduled or retrying job now; a finished one with fresh attempts."""
-    before = await _job(caller, app, job_id)
+    before = await _meant(caller, app, job_id)
     await caller.jobs(app).retry(before.id, actor=caller.name, reason=_reason(body))
     return await _operated("retry", before, app, caller, audit, body)
 
@@ -110,7 +110,7 @@ async def cancel(
     job_id: str, response: Response, app: App, caller: Operator, audit: Audit, body: Reason | None = None
 ) -> JobShape:
     """Cancel a waiting job now; ask the worker of a running one to stop it (202)."""
-    before = await _job(caller, app, job_id)
+    before = await _meant(caller, app, job_id)
     done = await caller.jobs(app).cancel(before.id, actor=caller.name, reason=_reason(body))
     response.status_code = 200 if done else 202
     return await _operated("cancel", before, app, caller, audit, body)
@@ -119,7 +119,7 @@ async def cancel(
 @router.post("/queue/{job_id}/signal", summary="Send a job a signal")
 async def signal(job_id: str, body: Signal, app: App, caller: Operator, audit: Audit) -> JobShape:
     """Give a job the value that it waits for, or keep it until the job asks. The first of a name counts."""
-    before = await _job(caller, app, job_id)
+    before = await _meant(caller, app, job_id)
     await caller.jobs(app).signal(before.id, body.name, body.value, actor=caller.name)
     return await _operated("signal", before, app, caller, audit, signal=body.name)
 
@@ -127,7 +127,7 @@ async def signal(job_id: str, body: Signal, app: App, caller: Operator, audit: A
 @router.delete("/queue/{job_id}", status_code=204, summary="Delete a job")
 async def delete(job_id: str, app: App, caller: Operator, audit: Audit) -> None:
     """Remove a job that is not running, with its history."""
-    before = await _job(caller, app, job_id)
+    before = await _meant(caller, app, job_id)
     await caller.jobs(app).delete(before.id, actor=caller.name)
     await audit.record("job.delete", f"job:{before.id}", before=_audited(before))
 
@@ -171,6 +171,13 @@ def _id(job_id: str) -> str:
 
 async def _job(caller: Caller, app: App, job_id: str) -> Job:
     return await caller.jobs(app).get(_id(job_id))
+
+
+async def _meant(caller: Caller, app: App, job_id: str) -> Job:
+    """The job that an order is for, if the key is good for that."""
+    job = await _job(caller, app, job_id)
+    caller.check_limits(job.type, job.queue)
+    return job
 
 
 def _reason(body: Reason | None) -> str | None:

@@ -35,24 +35,27 @@ async def queues(app: App, _: Overseer) -> QueuesShape:
 
 
 @router.post("/queues/{name}/pause", status_code=204, summary="Pause a queue")
-async def pause(name: Name, app: App, _: Controller, audit: Audit) -> None:
+async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Let nothing more be claimed from it; what runs goes on."""
+    caller.check_queue(name)
     before = await _state(app, name)
     await app.queues.pause(name)
     await audit.record("queue.pause", f"queue:{name}", before=before, after=await _state(app, name))
 
 
 @router.post("/queues/{name}/resume", status_code=204, summary="Resume a queue")
-async def resume(name: Name, app: App, _: Controller, audit: Audit) -> None:
+async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Let it be claimed again."""
+    caller.check_queue(name)
     before = await _state(app, name)
     await app.queues.resume(name)
     await audit.record("queue.resume", f"queue:{name}", before=before, after=await _state(app, name))
 
 
 @router.put("/queues/{name}/max-depth", status_code=204, summary="Bound the depth of a queue")
-async def limit_depth(name: Name, body: Depth, app: App, _: Controller, audit: Audit) -> None:
+async def limit_depth(name: Name, body: Depth, app: App, caller: Controller, audit: Audit) -> None:
     """Refuse enqueues while so many jobs wait in it; `{"maxDepth": null}` lifts that."""
+    caller.check_queue(name)
     before = await _state(app, name)
     await app.queues.limit_depth(name, body.max_depth)
     await audit.record("queue.limit", f"queue:{name}", before=before, after=await _state(app, name))

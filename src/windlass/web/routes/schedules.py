@@ -16,6 +16,7 @@ from windlass.core.schedule import cron
 from windlass.core.sealing import masked
 from windlass.web.asking import App, Controller, Overseer
 from windlass.web.auditing import Audit
+from windlass.web.callers import Caller
 from windlass.web.given import HALF_AN_ENTITY, INTEGRAL, Asked, Key, Name, Priority, Span, both, neither, never
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import Instant, JobShape, Shape, job_shape
@@ -153,6 +154,8 @@ async def ticks(name: Name, app: App, _: Overseer) -> TicksShape:
 async def put(name: Name, body: Put, response: Response, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Create a schedule (201) or change it (200); a changed rule starts at its own next tick."""
     rule, before = body.when(), await _named(app, name)
+    if before is not None:
+        caller.check_limits(before.type, before.queue)
     caller.check_job(body.type, body.queue or await app.types.queue_of(body.type))
     await _check_known(app, body.type)
     await app.schedules.put(name, body.type, rule, body.payload, **body.options())
@@ -163,25 +166,25 @@ async def put(name: Name, body: Put, response: Response, app: App, caller: Contr
 
 
 @router.delete("/schedules/{name}", status_code=204, summary="Remove a schedule")
-async def remove(name: Name, app: App, _: Controller, audit: Audit) -> None:
+async def remove(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Forget it; jobs that it made stay. One that code declares is back with the next worker that starts."""
-    before = await _there(app, name)
+    before = await _meant(caller, app, name)
     await app.schedules.remove(name)
     await audit.record("schedule.remove", f"schedule:{name}", before=_audited(before))
 
 
 @router.post("/schedules/{name}/pause", summary="Pause a schedule")
-async def pause(name: Name, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Fire no more until it is resumed."""
-    before = await _there(app, name)
+    before = await _meant(caller, app, name)
     await app.schedules.pause(name)
     return await _changed(app, name, "schedule.pause", before, audit)
 
 
 @router.post("/schedules/{name}/resume", summary="Resume a schedule")
-async def resume(name: Name, app: App, _: Controller, audit: Audit) -> ScheduleShape:
+async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Fire again; ticks missed meanwhile are treated by its own rule."""
-    before = await _there(app, name)
+    before = await _meant(caller, app, name)
     await app.schedules.resume(name)
     return await _changed(app, name, "schedule.resume", before, audit)
 
@@ -189,6 +192,7 @@ async def resume(name: Name, app: App, _: Controller, audit: Audit) -> ScheduleS
 @router.post("/schedules/{name}/run", status_code=201, summary="Run its job now")
 async def run(name: Name, request: Request, app: App, caller: Controller, audit: Audit) -> JobShape:
     """Enqueue its job now, beside its ticks; also of a paused one."""
+    await _meant(caller, app, name)
     handle = await app.schedules.run_now(name, job_id=id_of(request))
     await audit.record("schedule.run", f"schedule:{name}", job=handle.id)
     return job_shape(await handle.job(), inside=caller.sees_all)
@@ -208,6 +212,13 @@ async def _there(app: App, name: str) -> Schedule:
     found = await _named(app, name)
     if found is None:
         raise ScheduleNotFound(name[:200])
+    return found
+
+
+async def _meant(caller: Caller, app: App, name: str) -> Schedule:
+    """The schedule that an order is for, if the key is good for its jobs."""
+    found = await _there(app, name)
+    caller.check_limits(found.type, found.queue)
     return found
 
 
