@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from tests.control.conftest import Crew
 from tests.support.apps import until_status, working
 from tests.support.until import until
 from windlass import QueueFull, SettingsError, Status, Windlass
+from windlass.stores.contract import AuditEntry
 
 pytestmark = pytest.mark.timeout(60)
 MANY = 1_200
@@ -91,8 +93,12 @@ async def test_one_that_is_cancelled_half_way_leaves_the_rest(app: Windlass, cre
     assert await app.jobs.cancel(begun.handle.id) is False  # it is its worker's, as far as anybody knows
     async with app.worker(queues=["windlass"], poll=0.2, rescue=0.2):
         await until_status(begun.handle, Status.CANCELLED, within=30)
+
+        async def noted() -> Sequence[AuditEntry]:
+            return (await app.audit.list(object_=f"operation:{begun.handle.id}")).entries
+
+        [told] = await until(noted, "its end in the audit trail", within=30)
     assert half == await count(app, status="queued", type="fail") < MANY
-    [told] = [one for one in (await app.audit.list()).entries if one.object == f"operation:{begun.handle.id}"]
     assert told.action == "bulk.retry.cancelled"
     assert json.loads(told.details_json or "")["done"] == 500  # the batch that its worker died in was not counted
 

@@ -70,6 +70,7 @@ from schemathesis.specs.openapi import checks
 # Valid by the document and refused all the same: what a refusal says, for a schema cannot say it.
 REFUSED = {
     r"contains a NUL character": "of what a payload may hold the document says nothing: it is the handler's",
+    r"names another user|here are only the jobs of": "whose key it is that asks the document cannot know",
 }
 IN_QUERIES = {
     r"is no place in |the cursor is ": "a cursor is one that a page had",
@@ -104,14 +105,29 @@ def invalid_is_refused(ctx, response, case):
     try:
         return checks.negative_data_rejection(ctx, response, case)
     except AssertionError:
-        if case.operation.definition.raw.get("operationId") == "enqueue_many" and each_is_judged(case, response):
+        judge = JUDGES.get(case.operation.definition.raw.get("operationId"), lambda *_: False)
+        if response.status_code == 414 or judge(case, response):  # too long an address is not read at all
             return None
         raise
 
 
 DOCUMENT = json.loads(Path("openapi.json").read_text())
-ITEM = DOCUMENT["components"]["schemas"]["EnqueueMany"]["properties"]["jobs"]["items"]
-FITS = jsonschema_rs.Draft202012Validator({**ITEM, "components": DOCUMENT["components"]}).is_valid
+
+
+def fits(reference, value):
+    schema = {"$ref": reference, "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(schema).is_valid(value)
+
+
+def fits_but_for_its_payload(job):
+    # A payload is read as its handler declares it: "1" is 1 to a number. What else is said of a job is strict.
+    return isinstance(job, dict) and fits("#/components/schemas/Enqueue", {**job, "type": "of.no.worker"})
+
+
+def is_read_as_declared(case, response):
+    made = response.json()
+    types = DOCUMENT["x-windlass-types"]
+    return fits_but_for_its_payload(case.body) and fits(types[made["type"]]["payload"]["$ref"], made["payload"])
 
 
 def each_is_judged(case, response):
@@ -121,8 +137,11 @@ def each_is_judged(case, response):
         return False
     verdicts = [one["verdict"] for one in response.json()["items"]]
     return len(verdicts) == len(jobs) and all(
-        verdict == "refused" or FITS(job) for job, verdict in zip(jobs, verdicts, strict=True)
+        verdict == "refused" or fits_but_for_its_payload(job) for job, verdict in zip(jobs, verdicts, strict=True)
     )
+
+
+JUDGES = {"enqueue_many": each_is_judged, "enqueue_job": is_read_as_declared}
 
 
 letters = strategies.characters(codec="utf-8").filter(str.isprintable)
@@ -189,7 +208,7 @@ def serving_in(home: Path) -> Generator[Served, None, None]:
     user = key_at(store, owner="ann", scopes=("enqueue", "read", "operate"))
     with serving(home, "shop:app", environment={"WINDLASS_HTTP_JWT_SECRET": SIGNED}) as server:
         url = server.url
-        document = httpx.get(f"{url}/openapi.json", headers={"Authorization": f"Bearer {admin}"})
+        document = httpx.get(f"{url}/openapi.json", headers={"Authorization": f"Bearer {admin}"}, timeout=60)
         found = document.json()
         operations = [one for methods in found["paths"].values() for one in methods.values()]
         streams = [one["operationId"] for one in operations if "text/event-stream" in str(one["responses"].get("200"))]

@@ -81,18 +81,3 @@ async def test_a_process_that_is_killed_between_insert_and_answer_leaves_one_job
     assert (again.status_code, again.json()["id"]) == (201, left.id)
     assert alike.content == again.content
     assert (await app.jobs.count()).n == 1
-
-
-async def test_two_hundred_at_once_are_each_answered_and_each_makes_one_job(app: Windlass, ask: Ask) -> None:
-    """Far more than a store has connections: those that have none wait for one."""
-    async with ask() as client:
-
-        async def made_and_read(number: int) -> tuple[int, str]:
-            made = await client.post("/queue/enqueue", json={"type": "mail.send", "payload": {"to": str(number)}})
-            assert made.status_code == 201, made.text
-            found = (await client.get(f"/queue/{made.json()['id']}")).json()
-            return number, found["payload"]["to"]
-
-        told = await asyncio.gather(*(made_and_read(number) for number in range(200)))
-    assert told == [(number, str(number)) for number in range(200)]
-    assert (await app.jobs.count()).n == 200

@@ -32,13 +32,13 @@ SLOWEST = 10.0
 """seconds that the next part of a body may take to come, and that a whole one may take beside its length"""
 SLOWEST_RATE = 1024
 """bytes of a body that have to come in each second besides"""
-_LONGEST = 500
+LONGEST = 500
 """characters of a path in a line of the log"""
 _LINGERING = 1.0
 """seconds for which the rest of a refused body is taken in"""
 SLOW = Kind(408, "too-slow", "The request came too slowly")
 _HEAVY = Kind(431, "headers-too-large", "The headers are too large")
-_LONG = Kind(414, "address-too-long", "The address is too long")
+LONG = Kind(414, "address-too-long", "The address is too long")
 _BODIES = frozenset({"POST", "PUT", "PATCH"})
 _JSON = frozenset({"application/json"})
 _FORMS = _JSON | {"application/x-www-form-urlencoded"}
@@ -125,9 +125,9 @@ class _Passage:
         # Without what is asked behind the path: that may be a token, or somebody's name.
         method, path, ms = str(scope["method"]), str(scope["path"]), round(seconds * 1000, 1)
         caller, client = scope["state"].get("caller"), scope.get("client")
-        facts: dict[str, Any] = {"request": self._id, "method": method, "path": path[:_LONGEST], "status": status}
+        facts: dict[str, Any] = {"request": self._id, "method": method, "path": path[:LONGEST], "status": status}
         facts |= {"duration_ms": ms, "client": client[0] if client else None, "caller": getattr(caller, "name", None)}
-        text = f"{method[:_LONGEST]} {path[:_LONGEST]} {status or 'no answer'} {ms:g} ms {self._id}"
+        text = f"{method[:LONGEST]} {path[:LONGEST]} {status or 'no answer'} {ms:g} ms {self._id}"
         return Line(logging.INFO, "http.request", "request", facts, text)
 
     async def _pass(self) -> None:
@@ -165,7 +165,7 @@ class _Passage:
             return _HEAVY, f"there may be {MOST_HEADERS} headers of {LARGEST_HEADERS:,} bytes together"
         path = scope.get("raw_path") or b""
         if len(path) + len(scope.get("query_string", b"")) > LONGEST_ADDRESS:
-            return _LONG, f"path and query may have {LONGEST_ADDRESS:,} bytes together"
+            return LONG, f"path and query may have {LONGEST_ADDRESS:,} bytes together"
         return None
 
     def _at_most(self) -> str:

@@ -44,7 +44,7 @@ class Which(Asked):
     parent_id: JobId | None = None
     schedule: Key | None = None
     unique_key: Key | None = None
-    tag: list[Name] | None = None
+    tag: Annotated[list[Name] | None, Field(min_length=1)] = None
     fingerprint: Fingerprint | None = None
     created_since: Moment | None = None
     created_before: Moment | None = None

@@ -63,7 +63,7 @@ Span: TypeAlias = Annotated[float, Field(ge=0.001, le=3_153_600_000, description
 INTEGRAL = BeforeValidator(_whole)
 """last in what is said of a whole number, after its bounds, or the document does not tell them: 1.0 is one in JSON"""
 PriorityName: TypeAlias = Literal["critical", "high", "normal", "low"]
-Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), lt=2**31), INTEGRAL] | PriorityName
+Priority: TypeAlias = Annotated[int, Field(gt=-(2**31), lt=2**31), INTEGRAL] | PriorityName
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 

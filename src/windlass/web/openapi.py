@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi.openapi.utils import get_openapi
 
 from windlass.core import errors
-from windlass.web.envelope import SLOW
+from windlass.web.envelope import LONG, SLOW
 from windlass.web.problems import (
     FORBIDDEN,
     INVALID,
@@ -58,6 +58,7 @@ _REFUSALS: Mapping[int, Kind] = {
     408: SLOW,
     409: KINDS[errors.DuplicateJob],
     413: TOO_LARGE,
+    414: LONG,
     415: WRONG_TYPE,
     422: INVALID,
     429: TOO_MANY,
@@ -71,6 +72,7 @@ _SAID = {
     408: "The body came too slowly",
     409: "What is there already does not allow it: a status, a duplicate, an earlier signal",
     413: "It is too large",
+    414: "The address is too long",
     415: "The body is no JSON, or is compressed",
     422: "A value does not fit: `errors` says which",
     429: "Too many requests, or the queue holds as many jobs as it may",
@@ -173,8 +175,11 @@ def _statuses(method: str, operation: Mapping[str, Any]) -> Iterator[int]:
         yield 422
     if "security" in operation:
         yield from (401, 403, 429, 503)
-    if any(one["in"] == "path" for one in operation.get("parameters", [])):
+    places = {one["in"] for one in operation.get("parameters", [])}
+    if "path" in places:
         yield 404
+    if "query" in places:
+        yield 414
     if method in _CHANGES:
         yield from (400, 409)
 

@@ -20,7 +20,7 @@ from windlass.web.given import Name
 
 router = APIRouter(tags=["statistics"])
 DAY = timedelta(days=1)
-Since = Annotated[float, Query(gt=0, le=2_592_000)]
+Since = Annotated[float, Query(ge=0.001, le=2_592_000)]
 
 
 @router.get("/queue/stats", summary="Figures")
