@@ -18,7 +18,7 @@ TAGGED = frozenset({"red", "round"})
 
 def matches(filter_: Filter, job: Job) -> bool:
     """The law of searching, in Python: what every store must find."""
-    same = ("type", "queue", "user_id", "entity_name", "entity_id", "unique_key", "worker_id")
+    same = ("type", "queue", "user_id", "entity_name", "entity_id", "unique_key", "worker_id", "replay_of")
     return (
         job.status in filter_.statuses
         and all(getattr(filter_, name) in (None, getattr(job, name)) for name in same)
@@ -41,12 +41,14 @@ def matches(filter_: Filter, job: Job) -> bool:
 
 async def scene(store: Store) -> list[Job]:
     """Jobs of every status but blocked, with tags, keys, users and types that overlap; newest first."""
+    first = draft("mail.send", tags=("red",), user_id="u1", unique="k1")
     await put(
         store,
-        draft("mail.send", tags=("red",), user_id="u1", unique="k1"),
+        first,
         draft("mail.send", tags=("red", "round"), queue="other", delay=HOUR),
         draft("mail%", tags=("round", "red", "big"), user_id="u1", delay=HOUR),
         draft("mai", user_id="u1", unique="k2"),
+        draft("mail.send", replay_of=first.id),
     )
     for n, outcome in enumerate((None, NEVER_AGAIN, AGAIN_LATER, None, NEVER_AGAIN)):
         one = draft("mail.read" if n % 2 else "import", tags=("red",) if n % 3 == 0 else (), user_id=f"u{n % 2}")
@@ -81,6 +83,9 @@ def filters(jobs: list[Job]) -> list[Filter]:
         Filter(worker_id="w1"),
         Filter(worker_id="w1", status=Status.PROCESSING),
         Filter(worker_id="nobody"),
+        Filter(replay_of=jobs[-1].id),
+        Filter(replay_of=jobs[-1].id, type="mail.send", created_since=jobs[-1].created_at),
+        Filter(replay_of=jobs[0].id),
         Filter(unique_key="k1"),
         Filter(unique_key="k1", user_id="u2"),
         Filter(unique_key="k1", status=Status.FAILED),

@@ -18,6 +18,7 @@ from windlass.cli.main import run
 from windlass.client.vault import new_key
 
 PAYLOAD, DSN, HEADER, ENVIRONMENT = (f"canary-{word}-5f0c" for word in ("payload", "dsn", "header", "environment"))
+PARTS = tuple(f"/parts/{part}" for part in ("payload", "result", "metadata", "kept"))
 CANARIES = (PAYLOAD, DSN, HEADER, ENVIRONMENT)
 
 
@@ -73,7 +74,7 @@ async def test_no_canary_is_in_an_answer_a_log_line_or_the_store(
                     "/nowhere",
                 ]
                 for id_ in ids:
-                    paths += [f"/queue/{id_}{of}" for of in ("", "/history", "/explain", "/events")]
+                    paths += [f"/queue/{id_}{of}" for of in ("", "/history", "/explain", "/events", *PARTS)]
                 answers += [await web.get(path) for path in paths]
             answers.append(await web.get("/queue", headers={"Authorization": f"Bearer {HEADER}"}))
         shown = (await _job(answers, ids[0]), await _job(answers, ids[1]))

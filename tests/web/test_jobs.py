@@ -206,3 +206,49 @@ async def test_dead_letters_are_grouped_and_replayed(app: Windlass, ask: Ask) ->
     assert (begun.status_code, begun.json()["matched"], result["done"]) == (202, 1, 1)
     [replayed] = (await app.jobs.find(type="fail", status="queued")).jobs
     assert (replayed.replay_of, replayed.user_id) == (failing["id"], "ann")
+
+
+async def test_a_job_is_done_again_as_a_new_one(app: Windlass, ask: Ask) -> None:
+    async with ask() as client, ask("bob") as other, ask("*", ("admin",)) as admin:
+        job = (await client.post("/queue/enqueue", json={"type": "mail.send", "payload": {"to": "x"}})).json()
+        path = f"/queue/{job['id']}/replay"
+        assert (await client.post(path)).status_code == 409  # it has not ended
+        await app.worker(drain=True).run()
+        made = await client.post(path)
+        again = await client.post(path)
+        assert (await other.post(path)).status_code == 404
+        edited = {"payload": {"to": "y", "copies": 9007199254740993}}
+        assert (await client.post(path, json=edited)).status_code == 403
+        changed = await admin.post(path, json=edited)
+        wrong = await admin.post(path, json={"payload": {"too": "y"}})
+    assert (made.status_code, again.status_code, changed.status_code, wrong.status_code) == (201, 200, 201, 422)
+    assert made.json()["id"] == again.json()["id"] != changed.json()["id"]
+    assert made.headers["location"] == f"/api/v1/queue/{made.json()['id']}"
+    assert (made.json()["replayOf"], made.json()["userId"]) == (job["id"], "ann")
+    assert changed.json()["payload"] == {"to": "y", "copies": 9007199254740993}
+    found = await app.jobs.replays(await app.jobs.get(job["id"]))
+    assert [one.id for one in found.jobs] == [made.json()["id"], changed.json()["id"]]
+    entries = [entry for entry in (await app.audit.list()).entries if entry.action == "job.replay"]
+    assert [("another" in (entry.details_json or "")) for entry in entries] == [True, False]
+
+
+async def test_a_job_whose_key_another_holds_is_not_done_again(app: Windlass, ask: Ask) -> None:
+    async with ask("*") as client:
+        job = await made(client, uniqueKey="one")
+        await app.worker(drain=True).run()
+        holder = await made(client, uniqueKey="one")
+        for deed in ("replay", "retry"):
+            told = await client.post(f"/queue/{job['id']}/{deed}")
+            assert (told.status_code, told.json()["existing"]) == (409, holder["id"])
+
+
+async def test_parts_of_a_job_are_files_with_every_digit(app: Windlass, ask: Ask) -> None:
+    async with ask() as client, ask("bob") as other:
+        job = await made(client, payload={"to": "x", "copies": 2**62 + 1}, metadata={"n": 2**60})
+        path = f"/queue/{job['id']}/parts"
+        payload, result, metadata = [await client.get(f"{path}/{part}") for part in ("payload", "result", "metadata")]
+        assert (await other.get(f"{path}/payload")).status_code == 404
+        assert (await client.get(f"{path}/owner")).status_code == 422
+    assert str(2**62 + 1) in payload.text
+    assert (result.text, metadata.json()) == ("null", {"n": 2**60})
+    assert payload.headers["content-disposition"] == f'attachment; filename="job-{job["id"]}-payload.json"'

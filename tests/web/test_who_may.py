@@ -23,11 +23,13 @@ NEEDS = {
     ("GET", "/queue/{id}"): "read",
     ("GET", "/queue/{id}/history"): "read",
     ("GET", "/queue/{id}/explain"): "read",
+    ("GET", "/queue/{id}/parts/{part}"): "read",
     ("GET", "/queue/{id}/events"): "read",
     ("GET", "/live"): "read",
     ("POST", "/queue/{id}/retry"): "operate",
     ("POST", "/queue/{id}/cancel"): "operate",
     ("POST", "/queue/{id}/signal"): "operate",
+    ("POST", "/queue/{id}/replay"): "operate",
     ("DELETE", "/queue/{id}"): "operate",
     ("POST", "/queue/bulk"): "operate",
     ("GET", "/queue/dead-letter"): "read",
@@ -85,6 +87,7 @@ def test_every_route_is_known(app: Windlass) -> None:
 
 async def asked(client: httpx.AsyncClient, method: str, path: str) -> httpx.Response:
     place = path.replace("{id}", "01a1eef7-f35e-7000-8009-6eb526efee66").replace("{name}", "mail")
+    place = place.replace("{part}", "payload")
     place = place.replace("/live", "/live?limit=0")  # a view without end is not waited for: only who may is asked here
     body = None if method == "GET" else BODIES.get(path)
     return await client.request(method, place.replace("{type}", "mail.send").replace("{key_id}", "x"), json=body)

@@ -27,19 +27,19 @@ from windlass.core.kept import Signal, signal_name
 from windlass.core.keys import check_key, shown
 from windlass.core.payload import ResultCodec
 from windlass.core.signals import as_duration
-from windlass.stores.contract import Action, Answer, Count, Operated, Order, Page
+from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from windlass.client.client import Client
     from windlass.client.explaining import Explanation
     from windlass.core.history import Entry
     from windlass.core.job import Job
-    from windlass.stores.contract import Filter, Looked
+    from windlass.stores.contract import Looked
 
 JobRef: TypeAlias = str | Handle[Any]
 """a job by its id, or by the handle that enqueueing gave"""
@@ -390,6 +390,17 @@ class JobsRoom:
         if handle.created:
             self._client.hub.tell(JobOperated(check_id(job_id), "replay", actor, replay_id=handle.id))
         return handle
+
+    async def replays(self, job: Job, *, since: datetime | None = None, limit: int = 20) -> Page:
+        """The jobs that do a job's work again, the first of them first, made since then or since it was made.
+
+        No index knows them: they are looked for among its type's, and a page may not be `complete`, as of `find`.
+        """
+        store = await self._client.ready()
+        wanted = Filter(
+            type=job.type, replay_of=job.id, user_id=self.user, created_since=job.created_at if since is None else since
+        )
+        return await store.views.find(wanted, limit, oldest_first=True)
 
     def _filter(self, search: Search) -> Filter:
         """What a search means here."""

@@ -41,6 +41,8 @@ class Filter:
     """the job that holds it now"""
     worker_id: str | None = None
     """jobs that it runs, or ran last"""
+    replay_of: str | None = None
+    """the jobs that do this one's work again"""
     tags: frozenset[str] = frozenset()
     """jobs with all of these"""
     attempts_at_least: int | None = None

@@ -15,7 +15,7 @@ _NARROW = ("unique_key", "next_id", "parent_id", "correlation_id", "entity_name"
 """Each has an index with the id: the first that is asked for is walked, as it leaves the fewest jobs."""
 _WIDE = ("type", "queue")
 """All jobs that a type or a queue ever had, which are few in any status but succeeded."""
-_SAME = (*_NARROW, *_WIDE, "entity_id", "worker_id")
+_SAME = (*_NARROW, *_WIDE, "entity_id", "worker_id", "replay_of")
 _COMPARED = (
     ("attempts_at_least", "attempts", "$gte"),
     ("attempts_at_most", "attempts", "$lte"),

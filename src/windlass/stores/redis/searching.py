@@ -24,7 +24,7 @@ _LISTS = (
     ("schedule", "schedule"),
     ("entity_name", "entity"),
 )
-_SAME = (*_LISTS, ("unique_key", "key"), ("worker_id", "worker"))
+_SAME = (*_LISTS, ("unique_key", "key"), ("worker_id", "worker"), ("replay_of", "replay_of"))
 _COMPARED = (
     ("attempts_at_least", "attempts", ">="),
     ("attempts_at_most", "attempts", "<="),

@@ -1,12 +1,18 @@
-"""JSON as people read it: a tree that folds, every digit as it is kept, and nothing in it that is not text."""
+"""JSON as people read it: a tree that folds, every digit as it is kept, and nothing in it that is not text.
+
+What a secret is by its type is `***`; so is a text that is a secret by its name, for whoever looks over a shoulder.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, cast
 
 from markupsafe import Markup, escape
 
+from windlass.core.redaction import MASK, is_called_secret
+from windlass.core.sealing import mapped
 from windlass.web.dashboard.words import visible
 
 MOST = 2_000
@@ -15,6 +21,47 @@ _OPEN_TO = 2
 """levels that are unfolded at first"""
 _LONG = 2_000
 """characters of one text"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What is not shown, and why not."""
+
+    reason: str
+
+
+SEALED = Hidden("a secret: its handler alone is given it")
+CALLED = Hidden("not shown because of its name")
+
+
+def shown_json(text: str) -> Any:
+    """The values of a stored JSON text as pages show them: without secrets, and without what is called one."""
+    return _without_called(mapped(json.loads(text), lambda _, __: SEALED))
+
+
+def masked_json(text: str) -> Any:
+    """The same as JSON can hold it: with `***` for what is not shown."""
+    return _masked(shown_json(text))
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, Hidden):
+        return MASK
+    if isinstance(value, dict):
+        return {name: _masked(one) for name, one in cast("dict[str, Any]", value).items()}
+    return [_masked(one) for one in cast("list[object]", value)] if isinstance(value, list) else value
+
+
+def _without_called(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {
+            name: CALLED if isinstance(one, str) and one and is_called_secret(name) else _without_called(one)
+            for name, one in members.items()
+        }
+    if isinstance(value, list):
+        return [_without_called(one) for one in cast("list[object]", value)]
+    return value
 
 
 def json_tree(value: Any) -> Markup:
@@ -53,6 +100,8 @@ def _folded(members: list[tuple[str | None, Any]], signs: str, level: int, left:
 
 
 def _scalar(value: Any) -> Markup:
+    if isinstance(value, Hidden):
+        return Markup('<span class="json-hidden">{}</span> <span class="json-why">{}</span>').format(MASK, value.reason)
     if isinstance(value, str):
         text = visible(value[:_LONG])
         more = f"… {len(value) - _LONG:,} characters more" if len(value) > _LONG else ""

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
 from windlass.core.status import Status
 from windlass.web.dashboard import charts, words
-from windlass.web.dashboard.json_tree import json_tree
+from windlass.web.dashboard.json_tree import json_tree, shown_json
 from windlass.web.dashboard.room import FRAME
 from windlass.web.dashboard.visit import quoted
 
@@ -41,6 +41,7 @@ class Templates:
         known |= {
             "charts": charts,
             "json_tree": json_tree,
+            "shown_json": shown_json,
             "Status": Status,
             "quoted_word": words.quoted_word,
         }

@@ -103,6 +103,26 @@ def clock(at: datetime | None) -> Markup:
     )
 
 
+def size(n: int) -> str:
+    """How large something is: `412 B`, `12.3 KiB`."""
+    return f"{n} B" if n < 10_000 else f"{n / 1024:,.1f} KiB"
+
+
+def figure(value: float) -> str:
+    """A figure of whatever is counted: `1,234`, `0.5`."""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
+
+
+def exact(at: datetime) -> str:
+    """An instant to the millisecond, in UTC."""
+    return f"{at:%Y-%m-%d} {clock_ms(at)}"
+
+
+def clock_ms(at: datetime) -> str:
+    """The time of day of an instant, in UTC."""
+    return f"{at:%H:%M:%S}.{at.microsecond // 1000:03d}"
+
+
 def lasting(value: float | timedelta | None) -> str:
     """A duration: `0.8 s`, `4 m 3 s`."""
     return span(value)
@@ -126,4 +146,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
     "clock": clock,
     "lasting": lasting,
+    "size": size,
+    "figure": figure,
+    "exact": exact,
+    "clock_ms": clock_ms,
 }

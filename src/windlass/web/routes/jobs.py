@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any
+import json
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
 from windlass.core.draft import check_id
-from windlass.core.errors import JobNotFound, SettingsError
+from windlass.core.errors import DuplicateJob, JobNotFound, SettingsError
 from windlass.core.job import Job
+from windlass.core.kept import read_kept
+from windlass.core.sealing import masked_text
+from windlass.stores.contract import Scope
 from windlass.web.asking import App, Operator, Reader
 from windlass.web.auditing import Audit
+from windlass.web.belonging import met
 from windlass.web.callers import Caller
 from windlass.web.filtering import WhichInQuery
 from windlass.web.given import Asked, Name
@@ -80,6 +85,31 @@ async def explain(job_id: str, app: App, caller: Reader) -> ExplanationShape:
     )
 
 
+Part = Literal["payload", "result", "metadata", "kept"]
+
+
+@router.get(
+    "/queue/{job_id}/parts/{part}",
+    summary="A part of a job, as a file",
+    response_class=Response,
+    responses={200: {"description": "It, as JSON", "content": {"application/json": {"schema": {}}}}},
+)
+async def part(job_id: str, part: Part, app: App, caller: Reader) -> Response:
+    """What a job was given, returned or keeps, digit by digit as it is stored, and `***` in place of secrets."""
+    job = await _job(caller, app, job_id)
+    headers = {"Content-Disposition": f'attachment; filename="job-{job.id}-{part}.json"'}
+    return Response(_text(job, part, caller), media_type="application/json", headers=headers)
+
+
+def _text(job: Job, part: Part, caller: Caller) -> str:
+    if part == "kept":
+        # What its steps keep is its handler's own, and not told to users elsewhere either.
+        members = read_kept(job.kept_json) if caller.sees_all else {}
+        return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members.items()) + "}"
+    found = {"payload": job.payload_json, "result": job.result_json, "metadata": job.metadata_json}[part]
+    return "null" if found is None else masked_text(found)
+
+
 class Reason(Asked):
     """Why an operator does it; the job's history tells."""
 
@@ -122,6 +152,50 @@ async def signal(job_id: str, body: Signal, app: App, caller: Operator, audit: A
     before = await _meant(caller, app, job_id)
     await caller.jobs(app).signal(before.id, body.name, body.value, actor=caller.name)
     return await _operated("signal", before, app, caller, audit, signal=body.name)
+
+
+class Again(Asked):
+    """With what a job's work is done again."""
+
+    payload: dict[str, Any] | None = None
+    """in place of its own, for administrators alone; `***` stands for the secret that was there before"""
+
+
+@router.post(
+    "/queue/{job_id}/replay",
+    name="replay_job",
+    status_code=201,
+    summary="Do a finished job's work again as a new job",
+    responses={200: {"model": JobShape, "description": "It was done already: the job that does it"}},
+)
+async def replay(
+    job_id: str,
+    request: Request,
+    response: Response,
+    app: App,
+    caller: Operator,
+    audit: Audit,
+    body: Again | None = None,
+) -> JobShape:
+    """Enqueue it under the same keys and limit, with its own payload or another. Twice for one ending is once."""
+    before = await _job(caller, app, job_id)
+    caller.check_job(before.type, before.queue)
+    payload = None if body is None else body.payload
+    if payload is not None:
+        caller.check(Scope.ADMIN)
+    handle = await met(caller, app, await caller.jobs(app).replay(before.id, payload, actor=caller.name))
+    if isinstance(handle, Exception):
+        raise handle
+    made = await handle.job()
+    if made.replay_of != before.id:
+        raise DuplicateJob(made.id, "unique key of the job")
+    response.headers["Location"] = str(request.url_for("get_job", job_id=made.id).path)
+    if handle.created:
+        another = {} if payload is None else {"payload": "another"}  # what it holds is nobody else's
+        await audit.record("job.replay", f"job:{before.id}", job=made.id, **another)
+    else:
+        response.status_code = 200
+    return job_shape(made, inside=caller.sees_all)
 
 
 @router.delete("/queue/{job_id}", status_code=204, summary="Delete a job")

@@ -5,7 +5,7 @@ import { toast } from "./toast.js";
 const hex = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
 
 // Ask the API; gives what it answers, or null after having said what was wrong, in a toast unless `refused` says it.
-export async function call(method, path, body, refused = (why) => toast(why, "bad")) {
+export async function call(method, path, body, refused = (why, there) => toast(why, "bad", there)) {
   const headers = { "Content-Type": "application/json" };
   if (method === "POST") headers["Idempotency-Key"] = hex();
   try {
@@ -13,7 +13,8 @@ export async function call(method, path, body, refused = (why) => toast(why, "ba
     const text = await answer.text();
     const told = text ? JSON.parse(text) : {};
     if (answer.ok) return told;
-    refused(told.detail ?? told.title ?? `The server answered ${answer.status}`);
+    const there = told.existing ? { href: `${document.body.dataset.base}jobs/${encodeURIComponent(told.existing)}`, word: "See that job" } : null;
+    refused(told.detail ?? told.title ?? `The server answered ${answer.status}`, there);
   } catch {
     toast("The server cannot be reached: nothing was done, or its answer was lost", "bad");
   }

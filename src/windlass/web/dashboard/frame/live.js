@@ -5,7 +5,7 @@ import { times } from "./time.js";
 
 const policy = window.trustedTypes?.createPolicy("windlass", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
 const REGIONS = "X-Windlass-Regions";
-const state = { source: null, paused: false, fresh: Date.now(), wanted: false, busy: false, pace: 1, tries: 0, how: "again", tag: "", timer: 0, over: false };
+const state = { source: null, paused: false, fresh: Date.now(), wanted: false, busy: false, pace: 1, tries: 0, how: "again", tag: "", timer: 0, waits: 0, over: false };
 const data = document.body.dataset;
 const regions = () => document.querySelectorAll("[data-live]");
 
@@ -67,6 +67,8 @@ export async function load(how = "shared") {
     // What is shown grows older, and says so.
   }
   state.busy = false;
+  if (document.querySelector("[data-over]")) ended();
+  else open();
   show();
   later(state.wanted || how === "own" ? state.pace : Number(data.every) || 5);
 }
@@ -107,17 +109,28 @@ function close() {
 }
 
 function open() {
-  if (state.source || state.paused || state.over || document.hidden || !data.stream) return;
+  if (state.source || state.waits || state.paused || state.over || document.hidden || !data.stream) return;
+  if (document.querySelector("[data-over]")) return void (state.how = "live");
   const source = (state.source = new EventSource(data.api + data.stream));
   const came = () => {
     state.how = "live";
     state.tries = 0;
     changed();
   };
-  for (const name of ["view", "job", "entry", "end"]) source.addEventListener(name, came);
+  for (const name of ["view", "job", "entry"]) source.addEventListener(name, came);
+  source.addEventListener("end", () => {
+    came();
+    ended();
+  });
   source.addEventListener("via", (event) => (state.how = JSON.parse(event.data).via === "away" ? "again" : "live"));
   source.addEventListener("closing", () => again(source));
   source.addEventListener("error", () => again(source));
+}
+
+// What the stream tells of has ended: the page is asked for now and then, and streams again if that goes on.
+function ended() {
+  state.source?.close();
+  state.source = null;
 }
 
 function again(source) {
@@ -126,7 +139,10 @@ function again(source) {
   state.source = null;
   state.how = ++state.tries > 3 ? "poll" : "again";
   const wait = Math.min(30, 2 ** state.tries) * (0.5 + Math.random() / 2);
-  setTimeout(open, wait * 1000);
+  state.waits = setTimeout(() => {
+    state.waits = 0;
+    open();
+  }, wait * 1000);
 }
 
 export function pause(on = !state.paused) {
@@ -140,6 +156,8 @@ export function pause(on = !state.paused) {
 }
 
 function wake() {
+  clearTimeout(state.waits);
+  state.waits = 0;
   open();
   load();
 }
