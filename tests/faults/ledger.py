@@ -24,7 +24,7 @@ from windlass import Ctx, Entry, Happened, Status, Windlass
 from windlass.core.errors import StoreError
 
 LEASE = 3.0
-QUICK = ("--lease", "3s", "--heartbeat", "500ms", "--poll", "200ms", "--grace", "500ms")
+QUICK = ("--heartbeat", "500ms", "--poll", "200ms", "--grace", "500ms")
 CLOCKS = 0.05
 """how far a line may lie from the store's own stamp: both are cut to milliseconds, on one host"""
 
@@ -54,6 +54,16 @@ async def work(ctx: Ctx, seconds: float) -> None:
     mark("end", ctx)
 
 
+@app.job()
+async def held(ctx: Ctx) -> None:
+    """Go on until the trial lets go, also when told to stop."""
+    mark("begin", ctx)
+    while not Path(os.environ["FAULTS_GO"]).exists():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)  # a file rings no bell
+    mark("end", ctx)
+
+
 @dataclass
 class Run:
     """One run of a job, as the ledger tells it."""
@@ -72,6 +82,7 @@ class Trial:
 
     url: str
     folder: Path
+    lease: float = LEASE
     processes: list[Copy] = field(default_factory=list[Copy])
     acknowledged: dict[str, float] = field(default_factory=dict[str, float])
     """when each job's enqueue had returned, in the order of that"""
@@ -85,14 +96,23 @@ class Trial:
     def _ledger(self) -> Path:
         return self.folder / "ledger"
 
+    @property
+    def _go(self) -> Path:
+        return self.folder / "go"
+
+    def let_go(self) -> None:
+        """Let jobs end that are held."""
+        self._go.touch()
+
     def start_worker(self, *arguments: str) -> None:
         environment = {
             "FAULTS_URL": self.url,
             "FAULTS_LEDGER": str(self._ledger),
+            "FAULTS_GO": str(self._go),
             "WINDLASS_RESCUE_MS": "300",
             "WINDLASS_LOG_FORMAT": "text",
         }
-        words = ["worker", "tests.faults.ledger:app", *QUICK, *arguments]
+        words = ["worker", "tests.faults.ledger:app", "--lease", f"{self.lease:g}s", *QUICK, *arguments]
         with (self.folder / f"worker{len(self.processes)}.log").open("wb") as log:
             self.processes.append(started(*words, environment=environment, folder=self.folder, log=log.fileno()))
 
@@ -120,6 +140,12 @@ class Trial:
             ]
             made = await asyncio.gather(*many)
             self.acknowledged |= dict.fromkeys((handle.id for handle in made), time.monotonic())
+
+    async def hold(self, client: Windlass, n: int) -> None:
+        """Enqueue so many jobs that go on until `let_go`, and wait until each has begun."""
+        made = await asyncio.gather(*(client.enqueue("held", max_attempts=50, max_crashes=50) for _ in range(n)))
+        self.acknowledged |= dict.fromkeys((handle.id for handle in made), time.monotonic())
+        await self.until_begun(n)
 
     @contextlib.asynccontextmanager
     async def producing(
@@ -264,7 +290,7 @@ class Trial:
                 lost = _between(history, Happened.LOST, earlier.token, later.token)
                 claimed = next((one.at for one in history if _is_claim(one, earlier.token)), None)
                 held = None if claimed is None else later.begun + offset - claimed.timestamp()
-                if not lost or held is None or held < LEASE - CLOCKS:
+                if not lost or held is None or held < self.lease - CLOCKS:
                     told = f"token {later.token} began {held} s after the claim of {earlier}"
                     wrong.append(f"{job_id}: {told}; {_told(history)}")
                     if claimed is None:

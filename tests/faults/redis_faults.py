@@ -35,7 +35,7 @@ class Faults(OneServer):
 
 
 END_LEASES = r"""
-local leases = KEYS[1] .. 'leases:default\31work'
+local leases = KEYS[1] .. 'leases:default\31held'
 local ids = redis.call('ZRANGE', leases, 0, -1)
 for _, id in ipairs(ids) do
   local key = KEYS[1] .. 'j:' .. id
@@ -43,7 +43,7 @@ for _, id in ipairs(ids) do
   redis.call('SET', key, before .. string.rep('0', #at) .. after)
   redis.call('ZADD', leases, 0, id)
 end
-redis.call('ZADD', KEYS[1] .. 'leased', 0, 'default\31work')
+redis.call('ZADD', KEYS[1] .. 'leased', 0, 'default\31held')
 return #ids
 """
 

@@ -24,6 +24,8 @@ from windlass import Windlass
 from windlass.core.status import Status
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("redis-faults")]
+LONG_LEASE = 30.0
+"""in seconds: until it is over, on however busy a machine, everything has happened"""
 
 LATE = 2.0
 """seconds that `appendfsync everysec` may leave what it acknowledged out of its file, when the disk is slow"""
@@ -128,11 +130,11 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
     with faults_of() as faults, trial_on(faults.server.url, tmp_path) as trial:
         async with Windlass(trial.url) as client:
             # Few jobs and many slots: a worker that is free takes what was rescued, while the first still run.
+            trial.lease = LONG_LEASE
             for _ in range(WORKERS):
                 trial.start_worker("--concurrency", "20")
             await until(partial(trial.all_there, client), "every worker to be there", within=60)
-            await trial.fill(client, 20, 4)
-            await trial.until_begun(20)
+            await trial.hold(client, 20)
 
             async def are_rescued() -> bool:
                 assert faults.end_leases() == 20
@@ -140,6 +142,8 @@ async def test_the_judge_finds_jobs_rescued_before_their_leases_are_over(
 
             # A heartbeat may come in between and put the leases right again.
             await until(are_rescued, "leases that are said to be over to be rescued")
+            await trial.until_begun(21)
+            trial.let_go()
             found = await trial.judged(client, within=60)
             tell(f"control, 20 leases said to be over: {found}")
             assert found.wrong
