@@ -15,7 +15,8 @@
 
 static volatile int64_t *offset;
 
-__attribute__((constructor)) static void begin(void) {
+/* Called once more by a process that was forked, and has an environment of its own since. */
+__attribute__((constructor)) void follow_clock(void) {
   const char *path = getenv("SHIFTED_CLOCK");
   int file = path ? open(path, O_RDONLY) : -1;
   if (file < 0) return;

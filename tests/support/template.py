@@ -7,6 +7,7 @@ that process: it obeys one line for each program, ends with its caller, and has 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import fcntl
 import json
 import os
@@ -23,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from windlass.chaos.starting import Process, as_program
+from windlass.chaos.starting import Process
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(ROOT / "src")])
@@ -85,13 +86,14 @@ class Template:
     process: subprocess.Popen[bytes] = field(repr=False)
 
     @staticmethod
-    def begun() -> Template:
+    def begun(before: Mapping[str, str]) -> Template:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (ours, its):
             for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 end.setsockopt(socket.SOL_SOCKET, buffer, LONGEST)
         command = [sys.executable, "-m", "tests.support.template", str(its.fileno())]
-        environment = {**os.environ, "PYTHONPATH": PATH}
+        known = {name: value for name, value in os.environ.items() if name not in BEFORE_PYTHON}
+        environment = {**known, **before, "PYTHONPATH": PATH}
         with its:
             process = subprocess.Popen(command, env=environment, pass_fds=[its.fileno()])
         return Template(ours, process)
@@ -109,17 +111,15 @@ class Template:
 
 
 @cache
-def template() -> Template:
-    """One for all trials of this process."""
-    made = Template.begun()
+def template(before: tuple[tuple[str, str], ...]) -> Template:
+    """One for all programs that this process starts with these variables of `BEFORE_PYTHON`."""
+    made = Template.begun(dict(before))
     atexit.register(made.end)
     return made
 
 
 def as_copy(words: Sequence[str], environment: Mapping[str, str], *, log: int, kept: int) -> Process:
     """The same worker as started as a program, in a fraction of the time."""
-    if any(environment.get(name) != os.environ.get(name) for name in BEFORE_PYTHON):
-        return as_program(words, environment, log=log, kept=kept)
     with Path(os.devnull).open("rb") as nothing:
         return copied("windlass", words, environment, Path.cwd(), nothing.fileno(), log, log, kept)
 
@@ -137,7 +137,8 @@ def copied(module: str, words: Sequence[str], environment: Mapping[str, str], fo
     """`python -m MODULE WORDS`; `files` are what it reads, where it writes, where it complains, and one it inherits."""
     sent = [file for file in files if file is not None]
     told = {"module": module, "words": list(words), "environment": dict(environment), "folder": str(folder)}
-    return Copy(template().ask({**told, "files": [0, 1, 2, *sent[3:]]}, *sent), template())
+    source = template(tuple((name, environment[name]) for name in BEFORE_PYTHON if name in environment))
+    return Copy(source.ask({**told, "files": [0, 1, 2, *sent[3:]]}, *sent), source)
 
 
 # The process itself.
@@ -179,6 +180,8 @@ def become(asked: dict[str, Any], *files: int) -> NoReturn:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
+    if "SHIFTED_CLOCK" in os.environ:
+        ctypes.CDLL(None).follow_clock()  # of tests/faults/clock.c, which is loaded before Python
     named = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
     sys.path[:] = [asked["folder"], *dict.fromkeys([*named, *sys.path[1:]])]
     sys.argv = [asked["module"], *asked["words"]]
