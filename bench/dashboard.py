@@ -93,7 +93,7 @@ async def _fill(url: str, n: int) -> None:
         for number in range(n):
             work = works[number % len(works)].using(
                 queue=_QUEUES[number % len(_QUEUES)],
-                delay=3600.0 + number if number % 3 == 0 else None,
+                delay=3600.0 + number if number // len(_QUEUES) % 3 == 0 else None,
                 user="ann" if number % 50 == 0 else None,
                 tags=("vip",) if number % 100 == 0 else (),
             )

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 class CardDeclined(Exception):
     """The bank says no, and will say so again."""
 
+    __module__ = "shop"
+
 
 class StockOutOfSync(RuntimeError):
     """What is counted and what is there differ."""
+
+    __module__ = "shop"
 
 
 class MailServer:
