@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +72,8 @@ def _place(store: str, folder: Path) -> Generator[str]:
     if store == "sqlite":
         yield f"sqlite:///{folder / 'dashboard.db'}"
         return
-    with ExitStack() as stack:
-        start = {"redis": start_redis, "mongo": start_mongo, "postgres": start_postgres}[store]
-        server = stack.enter_context(start())
+    start = {"redis": start_redis, "mongo": start_mongo, "postgres": start_postgres}[store]
+    with start() as server:
         yield f"{server.url}/dashboard" if store == "mongo" else server.url
 
 
