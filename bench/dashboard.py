@@ -30,7 +30,8 @@ from windlass.web.access.keys import COOKIE
 from windlass.web.live.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from contextlib import AbstractContextManager
 
     from playwright.async_api import Browser, Page
 
@@ -72,7 +73,11 @@ def _place(store: str, folder: Path) -> Generator[str]:
     if store == "sqlite":
         yield f"sqlite:///{folder / 'dashboard.db'}"
         return
-    start = {"redis": start_redis, "mongo": start_mongo, "postgres": start_postgres}[store]
+    start: Callable[[], AbstractContextManager[Any]] = {
+        "redis": start_redis,
+        "mongo": start_mongo,
+        "postgres": start_postgres,
+    }[store]
     with start() as server:
         yield f"{server.url}/dashboard" if store == "mongo" else server.url
 
