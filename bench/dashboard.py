@@ -73,12 +73,12 @@ def _place(store: str, folder: Path) -> Generator[str]:
     if store == "sqlite":
         yield f"sqlite:///{folder / 'dashboard.db'}"
         return
-    start: Callable[[], AbstractContextManager[Any]] = {
+    starts: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         "redis": start_redis,
         "mongo": start_mongo,
         "postgres": start_postgres,
-    }[store]
-    with start() as server:
+    }
+    with starts[store]() as server:
         yield f"{server.url}/dashboard" if store == "mongo" else server.url
 
 
