@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -57,7 +57,8 @@ def read(path: Path, handlers: Mapping[str, ImportHandler]) -> Manifest:
         raise SettingsError(f"the manifest {path} is no JSON: {error.msg} in line {error.lineno}") from None
     if not isinstance(given, dict):
         raise SettingsError(f"the manifest {path} holds a {type(given).__name__}: expected an object of file names")
-    return Manifest({name: _entry(path, name, one, handlers) for name, one in given.items()})
+    members = cast("dict[str, Any]", given)
+    return Manifest({name: _entry(path, name, one, handlers) for name, one in members.items()})
 
 
 def _entry(path: Path, name: str, given: Any, handlers: Mapping[str, ImportHandler]) -> Entry:
