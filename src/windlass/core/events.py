@@ -488,7 +488,13 @@ class Hub:
     @property
     def silent(self) -> bool:
         """Whether nobody would do anything about a job that goes well, so that a hot path need not tell of it."""
-        return not self._gathering and not self._heeding()
+        if self._gathering:
+            return False
+        # Asked at every enqueue: without a list, and a call less.
+        for _, quiet in self._each:  # noqa: SIM110  # half the time of all()
+            if quiet is None or not quiet.silent:
+                return False
+        return True
 
     def _heeding(self) -> Sequence[Callable[[Event], Any]]:
         """Who wants an event of a job that goes well."""
