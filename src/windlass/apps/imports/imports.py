@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from windlass import Handle, JobFunction, Windlass
     from windlass.apps.imports.targets.target import Target
-    from windlass.web import Routes
+    from windlass.web import Room, Routes
 
 PREFIX = "import.xlsx."
 """what the types of jobs begin with; behind it comes the type of import"""
@@ -176,8 +176,15 @@ def install(app: Windlass, settings: ImportsSettings | None = None, *, shipped: 
         for handler in SHIPPED:
             imports.add(handler)
     app.add_routes(lambda: _routes(imports))
+    app.add_pages(lambda: _room(imports))
     _INSTALLED[app] = imports
     return imports
+
+
+def _room(imports: Imports) -> Room:
+    from windlass.apps.imports.pages.room import room  # only who serves loads it
+
+    return room(imports)
 
 
 def _routes(imports: Imports) -> Routes:
