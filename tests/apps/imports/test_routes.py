@@ -96,7 +96,7 @@ async def test_a_file_is_tried_first_corrected_and_sent_again(ask: Ask, app: Win
         look = sent.json()["look"]
         assert (look["kind"], look["header"], look["guesses"][0]["type"]) == ("xlsx", list(CUSTOMERS), "customers")
         assert look["first"][0] == [2, "c1@example.org", "Customer 1", "+49 30 000001", "Company 1"]
-        order = {"upload": sent.json()["upload"], "type": "customers"}
+        order = {"upload": sent.json()["upload"], "type": "customers", "dates": "dmy"}
         trial = (await client.post("/imports/xlsx", params={"dryRun": True}, json=order)).json()["jobId"]
         await work(app)
         tried = (await client.get(f"/imports/{trial}")).json()

@@ -70,7 +70,7 @@ class StartImport(Asked):
     sheet_name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     mapping: Annotated[dict[str, str], Field(max_length=500)] = Field(default_factory=dict[str, str])
     """field by header, where names and aliases do not say it; an empty header leaves a field out"""
-    dates: DateOrder = DateOrder.UNSAID
+    dates: Annotated[DateOrder, Field(strict=False)] = DateOrder.UNSAID
     """how 3/4/2026 is meant"""
     dry_run: bool = False
     atomic: bool = False

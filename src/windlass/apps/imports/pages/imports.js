@@ -76,7 +76,7 @@ document.addEventListener("click", async (event) => {
   if (!button || button.hasAttribute("aria-busy")) return;
   button.setAttribute("aria-busy", "true");
   const { ok, told } = await answered(`queue/${button.dataset.import}`, {});
-  if (ok) await start({ ...told.payload.order, filename: undefined, sha256: undefined, dryRun: false, force: true }, (text) => toast(text, "bad"));
+  if (ok) await start({ ...told.payload.order, type: button.dataset.type, filename: undefined, sha256: undefined, dryRun: false, force: true }, (text) => toast(text, "bad"));
   else toast(told.detail ?? "It was refused", "bad");
   button.removeAttribute("aria-busy");
 });

@@ -117,12 +117,18 @@ async def _one(imports: Imports, visit: Visit) -> Mapping[str, Any]:
         "row": Row(job=job, told=told),
         "refused": refused,
         "header": told.result.header if told.result is not None else [],
+        "fields": _fields(imports, told.type),
         "wrong": [{error["column"] for error in row["errors"]} for row in refused],
         "upload": upload if upload is not None and _is_there(imports, upload) else None,
         "may_import": visit.may("enqueue"),
         "ended": job.status in _ENDED,
         "stream": f"queue/{job.id}/events",
     }
+
+
+def _fields(imports: Imports, type_: str) -> list[str]:
+    handler = imports.handlers.get(type_)
+    return [] if handler is None else [field.label for field in handler.fields]
 
 
 def _is_there(imports: Imports, upload: str) -> bool:

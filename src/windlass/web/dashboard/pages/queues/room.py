@@ -92,7 +92,7 @@ ROOM = Room(
             template="queues.html",
             show=show,
             needs=Needs.OVERSEE,
-            rail=Rail(word="Queues", icon="M3 5h14M3 10h14M3 15h9", order=30, key="q"),
+            rail=Rail(word="Queues", icon="M3 4h14v4.5H3zM3 11.5h14V16H3zM6 6.2h.1M6 13.7h.1", order=30, key="q"),
         ),
         Page(
             path="/queues/{name}",
