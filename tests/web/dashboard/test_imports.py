@@ -64,9 +64,12 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
     await expect(row).to_contain_text("a.xlsx")
     await expect(row).to_contain_text("2 refused")
     assert await look.axe() == []
+    job = await row.get_attribute("data-key")
     for width in (320, 1440):
-        await page.set_viewport_size({"width": width, "height": 800})
-        assert await look.overflow() <= 0
+        narrow = await site.look(width=width)
+        for path_ in ("/imports", f"/imports/{job}"):
+            await narrow.go(path_)
+            assert await narrow.overflow() <= 0, (width, path_)
 
 
 async def test_what_cannot_be_imported_is_told_where_it_was_dropped(site: Site, tmp_path: Path) -> None:
