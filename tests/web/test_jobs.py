@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 import httpx
 import pytest
+from pydantic import BeforeValidator, Field
 
 from tests.support.until import until
 from tests.web.conftest import Ask
-from windlass import Happened, Windlass
+from windlass import Happened, Secret, Windlass
 
 
 async def made(client: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
@@ -93,6 +96,71 @@ async def test_what_does_not_fit_is_refused_and_told_where(ask: Ask, app: Windla
     assert answer.status_code == 422, answer.text
     assert where in answer.json()["detail"]
     assert (await app.jobs.count()).n == 0
+
+
+WANTED = {
+    '{"to": "x", "copies": "1"}': "copies: Input should be a valid integer",
+    '{"to": "x", "copies": true}': "copies: Input should be a valid integer",
+    '{"to": "x", "copies": 1.5}': "copies: Input should be a valid integer",
+    '{"to": "x", "at": 1767225600}': "at: Input should be a valid string",
+    '{"to": "x", "at": "soon"}': "at: Input should be a valid datetime",
+    '{"to": "x", "lines": {"0": 1}}': "lines: Input should be a valid array",
+    '{"to": "x", "lines": [1, "2"]}': "lines[1]: Input should be a valid integer",
+    '{"to": "x", "key": 7}': "key: Input should be a valid string",
+    '{"to": "x", "both": true}': "both: Input should be a valid integer",
+}
+
+
+@pytest.mark.parametrize("payload", WANTED)
+async def test_a_payload_is_what_the_document_says_and_no_more(ask: Ask, app: Windlass, payload: str) -> None:
+    """However much more its handler would read: of Python it takes "1" for 1."""
+
+    @app.job(name="order")
+    async def order(
+        to: str,
+        copies: int = 1,
+        at: datetime | None = None,
+        lines: list[int] | None = None,
+        key: str | None = None,
+        both: int | str = 1,
+    ) -> None: ...
+
+    job = {"type": "order", "payload": json.loads(payload)}
+    async with ask() as client:
+        one = await client.post("/queue/enqueue", json=job)
+        many = await client.post("/queue/enqueue/many", json={"jobs": [job]})
+    [item] = many.json()["items"]
+    for problem in (one.json(), item["problem"]):
+        assert (problem["status"], problem["type"].rpartition(":")[2]) == (422, "payload-invalid")
+        assert WANTED[payload] in problem["detail"]
+    assert (await app.jobs.count()).n == 0
+    await app.enqueue("mail.send", {"to": "x", "copies": "1"})  # from code it is the handler's types that count
+
+
+async def test_of_a_secret_that_does_not_fit_nothing_is_told(ask: Ask, app: Windlass) -> None:
+    @app.job(name="sign")
+    async def sign(
+        key: Annotated[Secret[str], Field(pattern="^k-")], mode: Literal["fast", "slow"] = "fast"
+    ) -> None: ...
+
+    async with ask() as client:
+        for payload in ({"key": 48151623}, {"key": ["48151623"]}, {"key": "k-1", "mode": "48151623"}):
+            answer = await client.post("/queue/enqueue", json={"type": "sign", "payload": payload})
+            assert answer.status_code == 422
+            assert "48151623" not in answer.text
+
+
+async def test_what_no_schema_can_say_is_its_handlers_alone(ask: Ask, app: Windlass) -> None:
+    """A type without a schema, and one whose model reads several forms: these are in the document."""
+
+    @app.job(name="any")
+    async def anything(data: Any, day: Annotated[int | str, BeforeValidator(int)] = 1) -> None: ...
+
+    async with ask() as client:
+        for data in (1, "1", True, None, [{"a": 1.5}]):
+            answer = await client.post("/queue/enqueue", json={"type": "any", "payload": {"data": data, "day": "7"}})
+            assert answer.status_code == 201, answer.text
+            assert answer.json()["payload"] == {"data": data, "day": 7}
 
 
 async def test_jobs_are_listed_by_pages(ask: Ask) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.web.conftest import Ask
 from windlass import StoreUnavailable, Windlass, WindlassError
 from windlass.core import errors
+from windlass.web.failing import Failures
 from windlass.web.problems import KINDS, problem_of
 
 
@@ -50,6 +52,34 @@ async def test_an_unforeseen_error_is_told_by_its_request_id_alone(
     assert "hunter2" not in answer.text
     assert answer.json()["requestId"] in caplog.text
     assert "hunter2" in caplog.text
+
+
+def test_of_a_store_that_does_not_answer_there_is_a_line_each_and_a_traceback_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = 0.0
+    failures = Failures(lambda: now)
+
+    def told(error: Exception, level: int = logging.INFO) -> str:
+        caplog.clear()
+        with caplog.at_level(level, "windlass.web"):
+            try:
+                raise error
+            except Exception as raised:  # noqa: BLE001  # for its traceback
+                failures.tell(raised, "r1", "GET", "/queue")
+        return caplog.messages[0]
+
+    away = StoreUnavailable("mongodb://admin:hunter2@db\ndid not answer")
+    assert "Traceback" in told(away)
+    now = 59.9
+    line = told(away)
+    assert line.startswith("request r1: GET /queue failed: StoreUnavailable: ")
+    assert "\n" not in line
+    assert "hunter2" not in line
+    assert "Traceback" in told(away, logging.DEBUG)
+    assert "Traceback" in told(RuntimeError("a mistake of ours has one each"))
+    now = 60.1
+    assert "Traceback" in told(away)
 
 
 async def test_what_is_not_there_and_not_done_are_problems_as_well(ask: Ask) -> None:

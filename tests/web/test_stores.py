@@ -81,3 +81,14 @@ async def test_a_process_that_is_killed_between_insert_and_answer_leaves_one_job
     assert (again.status_code, again.json()["id"]) == (201, left.id)
     assert alike.content == again.content
     assert (await app.jobs.count()).n == 1
+
+
+async def test_a_hundred_at_once_wait_for_each_other_and_are_all_answered(app: Windlass, ask: Ask) -> None:
+    """Each store has a few connections, whoever asks: the rest wait for one within the time that they have."""
+    async with ask() as client:
+        made = await asyncio.gather(*(client.post("/queue/enqueue", json={"type": "fail"}) for _ in range(100)))
+        paths = [f"/queue/{one.json()['id']}" for one in made]
+        shown = await asyncio.gather(*(client.get(path) for path in paths), *(client.get("/queue") for _ in range(20)))
+        ended = await asyncio.gather(*(client.post(f"{path}/cancel") for path in paths))
+    assert [one.status_code for one in made] == [201] * 100
+    assert {one.status_code for one in [*shown, *ended]} == {200}

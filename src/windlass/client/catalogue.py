@@ -46,6 +46,11 @@ class Published:
         schema = self.declared.payload_schema
         return None if schema is None else Fitting(schema, quietly=self.declared.takes_secrets)
 
+    def check(self, payload: object) -> None:
+        """PayloadInvalid where it does not fit the schema; without a schema nothing is said of it."""
+        if self._fitting is not None:
+            self._fitting.check(payload, self.declared.type)
+
     def encode(self, payload: Any) -> str:
         """The canonical payload, its secrets sealed; PayloadInvalid where it does not fit what the handler takes.
 
@@ -58,8 +63,7 @@ class Published:
                 kind = type(cast("object", payload)).__name__
                 raise PayloadInvalid(f"the payload of {declared.type} is a {kind}: expected an object")
         text = canonical(cast("object", payload), declared.type)
-        if self._fitting is not None:
-            self._fitting.check(cast("object", payload), declared.type)
+        self.check(cast("object", payload))
         return self._sealed(payload, self._fitting) if declared.takes_secrets else text
 
     def _sealed(self, payload: Any, fitting: Fitting | None) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from windlass.client.bulk import check_count
+from windlass.client.catalogue import Published
 from windlass.client.comparing import MOST_LOOKED_AT, Comparison, compare
 from windlass.client.workers import live_workers
 from windlass.core.keys import check_name
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from windlass.client.client import Client
     from windlass.core.declared import Declared
+    from windlass.core.handler import Declaration
     from windlass.stores.contract import Count, TypeInfo
 
 COUNTED = 10_000
@@ -43,6 +45,8 @@ class TypesRoom:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._here: dict[str, tuple[Declaration, Published]] = {}
+        """of handlers that are here what is published of them, once somebody has asked"""
 
     async def list(self) -> Sequence[TypeInfo]:
         """Every version of every type, by type, of each the newest first: jobs enqueued by name are made by that."""
@@ -60,6 +64,21 @@ class TypesRoom:
             return self._client.registry.get(type_).options.queue
         published = await self._client.published(type_)
         return (self._client.defaults if published is None else published.declared.enqueued_with).queue
+
+    def check_payload(self, type_: str, payload: object) -> None:
+        """PayloadInvalid where a payload does not fit the schema that is published of its handler here.
+
+        A handler reads more than that: of Python it takes `"1"` for a number. What is handled elsewhere is checked by
+        its schema whenever it is enqueued.
+        """
+        if type_ not in self._client.registry:
+            return
+        declaration = self._client.registry.get(type_)
+        known, published = self._here.get(type_, (None, None))
+        if published is None or known is not declaration:
+            published = Published(declaration.described())
+            self._here[type_] = declaration, published
+        published.check(payload)
 
     async def overview(self, type_: str | None = None) -> Sequence[TypeState]:
         """Every type, or one, with the workers that handle it and the jobs that wait; each is a count of its own."""

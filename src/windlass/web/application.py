@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
-from traceback import format_exception
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request
@@ -15,11 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from windlass.core.errors import WindlassError
-from windlass.core.redaction import redact
 from windlass.web.access.gate import Gate
 from windlass.web.continued import Continued
 from windlass.web.envelope import Envelope
 from windlass.web.extending import Uploads, include
+from windlass.web.failing import Failures
 from windlass.web.limits import Limiter, Limits
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
     from windlass.web.dashboard.dashboard import Dashboard
     from windlass.web.extending import Routes
 
-LOG = logging.getLogger("windlass.web")
 PREFIX = "/api/v1"
 ROOMS = (
     *(enqueueing, many, bulk, dead_letters, stats, live, exporting, jobs),
@@ -108,6 +105,7 @@ def build(
     pace = pace or Pace()
     pace = replace(pace, origins=pace.origins | who_may.origins.named)
     web.state.live = Live(app, web.state.authenticate, pace, web.state.closing)
+    web.state.failures = Failures()
     web.state.documents = document.Documents()
     web.state.methods = Methods(web)
     web.include_router(health.router)
@@ -141,8 +139,7 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
     request_id = _request_id(request)
     kind, members, headers = problem_of(error, request_id)
     if kind.status >= 500:
-        told = redact("".join(format_exception(error)))  # a driver may quote where it connects to
-        LOG.error("request %s: %s %s failed: %s", request_id, request.method, request.url.path, told)
+        request.app.state.failures.tell(error, request_id, request.method, request.url.path)
     return _answer(kind, members, headers)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from pymongo import MongoClient
+from pymongo import AsyncMongoClient, MongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 
 from tests.contract.places import MongoPlace, mongo_url
@@ -27,8 +27,10 @@ from windlass.core.status import Status
 from windlass.core.transition import decide
 from windlass.stores.addresses import store_at
 from windlass.stores.contract import Store, Verdict
+from windlass.stores.given import store_of
 from windlass.stores.mongo.claiming import Claiming
 from windlass.stores.mongo.connection import Clock
+from windlass.stores.mongo.store import MongoStore
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -128,6 +130,17 @@ async def test_a_server_that_is_not_there_is_told_of_within_the_timeout() -> Non
 def test_a_url_that_cannot_be_is_refused(url: str) -> None:
     with pytest.raises(SettingsError):
         store_at(url)
+
+
+@pytest.mark.parametrize(("asked", "most"), [("", 32), ("&maxPoolSize=7", 7)])
+async def test_it_makes_a_few_connections_unless_it_is_told_otherwise(place: MongoPlace, asked: str, most: int) -> None:
+    given = AsyncMongoClient[dict[str, Any]](place.url + asked)
+    for store in (store_at(place.url + asked), store_of(given)):
+        assert isinstance(store, MongoStore)
+        await store.open()
+        assert store.link.client.options.pool_options.max_pool_size == most
+        await store.close()
+    await given.close()
 
 
 async def test_a_port_that_is_no_number_is_refused() -> None:

@@ -50,6 +50,8 @@ BY_ID = "_id_"
 """the index for writes that name their jobs: without it the server tries that of the status as well, each time"""
 _SILENT_MS = 3000
 _HEARTBEAT_MS = 1000
+_MOST = 32
+"""connections: the driver makes two at a time, so that its own hundred come too slowly when as many calls do at once"""
 _OPEN_FOR = 1.0  # seconds after which a largest depth that another process set is obeyed
 _MOST_HELD = 20_000
 _FRESH = 2.0  # seconds after which the server's clock is looked at again
@@ -218,9 +220,12 @@ class Link:
 
     def _connect(self, *, retry: bool) -> AsyncMongoClient[Doc]:
         limit = max(1, int(self.place.timeout * 1000))
+        given = dict(self.place.settings or {"host": self.place.url})
+        if "maxpoolsize=" not in str(given.get("host")).lower() and not any(n.lower() == "maxpoolsize" for n in given):
+            given["maxPoolSize"] = _MOST
         try:
             return AsyncMongoClient(
-                **self.place.settings or {"host": self.place.url},
+                **given,
                 appname="windlass",
                 # Half of it for each try: one that meets a member which has just frozen, while it connects, is not
                 # ended by anything else, and must leave time for another.

@@ -75,6 +75,7 @@ _NO_WORDS = neither(*(to_camel(name) for name in Which.model_fields))
 _NO_FILTER = {"properties": {"everything": {"const": False}, "ids": NOT_GIVEN, "filter": _NO_WORDS}}
 _NAMED = {"required": ["ids"], "properties": {"ids": GIVEN, "action": {"const": "replay"}}}
 _TWICE = {"required": ["ids", "filter"], "properties": {"ids": GIVEN, "filter": {"not": _NO_WORDS}}}
+_ALL = {"required": ["ids", "everything"], "properties": {"ids": GIVEN, "everything": {"const": True}}}
 _RATE = {"required": ["rate"], "properties": {"rate": GIVEN, "action": {"not": {"const": "replay"}}}}
 _REPLAY = {"required": ["filter"], "properties": {"action": {"const": "replay"}, "filter": NOT_ONLY_FAILED}}
 
@@ -82,7 +83,7 @@ _REPLAY = {"required": ["filter"], "properties": {"action": {"const": "replay"},
 class Order(Asked):
     """What is to be done to which jobs."""
 
-    model_config = ConfigDict(json_schema_extra=never(_NO_FILTER, _NAMED, _TWICE, _RATE, _REPLAY))
+    model_config = ConfigDict(json_schema_extra=never(_NO_FILTER, _NAMED, _TWICE, _ALL, _RATE, _REPLAY))
 
     action: Literal["retry", "cancel", "delete", "replay"]
     filter: Annotated[Which, Field(default_factory=Which)]

@@ -104,11 +104,15 @@ async def _enqueued(body: Enqueue, app: App, asked: Options, job_id: str | None)
 
 
 async def asked_of(body: Enqueue, app: App, caller: Caller, queues: dict[str, str]) -> Options:
-    """The options of a job that the caller may enqueue. Of each type it is asked once where its jobs go."""
+    """The options of a job that the caller may enqueue, and whose payload is as the document says.
+
+    Of each type it is asked once where its jobs go.
+    """
     queue = body.queue or queues.get(body.type)
     if queue is None:
         queue = queues[body.type] = await app.types.queue_of(body.type)
     caller.check_job(body.type, queue)
+    app.types.check_payload(body.type, body.payload or {})
     options = body.options(caller)
     check_conflict(caller, options)
     return cast("Options", {"on_conflict": "raise", **options})
