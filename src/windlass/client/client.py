@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from windlass.client.background import Background
 from windlass.client.catalogue import Catalogue, Published
 from windlass.client.changes import Changes
 from windlass.client.enqueueing import Coalescer, Ids
@@ -118,6 +119,13 @@ class Client:
         self._coalescer: Coalescer | None = None
         self._changes = Changes(store.notices)
         self._catalogue = Catalogue(store, seals)
+        self._background = Background()
+
+    @property
+    def background(self) -> Background:
+        """What goes on in this loop until the client closes."""
+        behind = self.behind.get()
+        return self._background if behind is None else behind.background
 
     @property
     def opened(self) -> bool:
@@ -139,6 +147,7 @@ class Client:
         self._users -= 1
         if self._users <= 0 and self._coalescer is not None:
             coalescer, self._coalescer, self._loop, self._users = self._coalescer, None, None, 0
+            await self._background.close()
             await coalescer.close()
             await self._changes.close()
             await self._catalogue.close()

@@ -23,6 +23,7 @@ from windlass.stores.contract import Count, Granted, StatusCount
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from windlass.client.background import Background
     from windlass.stores.contract import Figures, Minute, Store
 
 SHARE = 100
@@ -30,8 +31,13 @@ SHARE = 100
 LONGEST = timedelta(hours=1)
 CHEAP = timedelta(milliseconds=20)
 """a count that took no longer is made again when a newer one is wanted"""
-BEARABLE = timedelta(seconds=1)
+BEARABLE = timedelta(milliseconds=100)
 """so long may a count take that is made for somebody who wants it anew"""
+PATIENCE = timedelta(milliseconds=50)
+"""a count that takes longer goes on while whoever looks is told what was known before"""
+FEW = 9_999
+"""so many of each status are counted for who looks first of all, and does not wait for the others"""
+_NAME = "count jobs"
 LOCK = "windlass.figures"
 _TURN = timedelta(seconds=30)
 """how long others wait for one who counts, if that process dies"""
@@ -85,6 +91,12 @@ class Kept:
     ended: Counter[tuple[str, Status]]
     """what ended since"""
 
+    def takes(self, now: datetime, max_age: timedelta) -> timedelta:
+        """How long it took the last time to count what is due now."""
+        if not self.live.is_due(now, max_age):
+            return timedelta(0)
+        return self.live.took + (self.finished.took if self.finished.is_due(now, max_age) else timedelta(0))
+
     def counts(self) -> Counts:
         """With the finished carried forward."""
         finished = {(one.queue, one.status): one.count for one in self.finished.counts}
@@ -123,6 +135,23 @@ class Kept:
             )
         except (ValueError, KeyError, TypeError):
             return None
+
+
+async def counted_soon(store: Store, figures: Figures, max_age: timedelta, background: Background) -> Counts:
+    """The same without a long wait: a count that takes long goes on in the background, and what was known is told.
+
+    Where nobody has counted yet, a few of each status are, which costs little: such counts are not exact.
+    """
+    kept = Kept.of(figures.kept)
+    if not max_age or (kept is not None and kept.takes(figures.at, max_age) <= PATIENCE):
+        return await counted(store, figures, max_age)
+    found = await background.within(PATIENCE.total_seconds(), _NAME, lambda: counted(store, figures, max_age))
+    if found is not None:
+        return found
+    if kept is not None:
+        return kept.counts()
+    few = await store.views.recount(frozenset(Status), FEW)
+    return Counts(at=figures.at, finished_at=figures.at, by=tuple(few))
 
 
 async def counted(store: Store, figures: Figures, max_age: timedelta) -> Counts:

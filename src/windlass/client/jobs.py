@@ -27,7 +27,7 @@ from windlass.core.kept import Signal, signal_name
 from windlass.core.keys import check_key, shown
 from windlass.core.payload import ResultCodec
 from windlass.core.signals import as_duration
-from windlass.stores.contract import Action, Answer, Count, Filter, Operated, Order, Page
+from windlass.stores.contract import COUNT_CAP, Action, Answer, Count, Filter, Operated, Order, Page
 
 if TYPE_CHECKING:
     import asyncio
@@ -116,17 +116,19 @@ class JobsRoom:
         question = ("find", self._asked(search, filter_), limit, after, oldest)
         return await self._shared.get(question, ask, as_duration(max_age, "max_age"))
 
-    async def count(self, *, max_age: float | timedelta = 0, **search: Unpack[Search]) -> Count:
-        """How many match, counted up to 100,000; not exact where so many had to be looked at.
+    async def count(self, *, most: int = COUNT_CAP, max_age: float | timedelta = 0, **search: Unpack[Search]) -> Count:
+        """How many match, counted up to 100,000 or so many; not exact where so many had to be looked at.
 
         With a `max_age` all who count the same share one answer of at most that age.
         """
         store, filter_, fits = await self._client.ready(), self._filter(search), fits_of(search)
 
         async def ask() -> Count:
-            return await (store.views.count(filter_) if fits is None else count_fitting(store, filter_, fits))
+            return await (store.views.count(filter_, most) if fits is None else count_fitting(store, filter_, fits))
 
-        return await self._shared.get(("count", self._asked(search, filter_)), ask, as_duration(max_age, "max_age"))
+        return await self._shared.get(
+            ("count", self._asked(search, filter_), most), ask, as_duration(max_age, "max_age")
+        )
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""

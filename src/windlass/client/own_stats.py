@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from windlass.client.sharing import SharedByQuestion
     from windlass.core.job import Job
 
-MOST = 2_000
+MOST = 1_000
 """so many of the user's newest jobs are looked at; where there are more, counts say that they are not exact"""
 _PAGE = 500
 
@@ -39,7 +39,7 @@ class OwnStats:
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many of the user's jobs stand where, and how those did that ended in the last hour or another time."""
         span, age = as_duration(since, "since"), as_duration(max_age, "max_age")
-        return await self._shared.get((self._jobs.user, span), lambda: self._ask(span), age)
+        return await self._shared.get((self._jobs.user, span), lambda: self._ask(span, age), age)
 
     async def charts(
         self,
@@ -56,9 +56,9 @@ class OwnStats:
         at = seen.at if until is None else until
         return charts_of(at, span, (one for one in seen.minutes if one.minute < at), queue=queue, type=type)
 
-    async def _ask(self, span: timedelta) -> Overview:
+    async def _ask(self, span: timedelta, max_age: timedelta) -> Overview:
         at = await (await self._client.ready()).now()
-        jobs, exact = await self._newest()
+        jobs, exact = await self._shared.get((self._jobs.user, "newest"), self._newest, max_age)
         standing = Counter((job.queue, job.status) for job in jobs)
         by = tuple(StatusCount(queue, status, Count(n, exact)) for (queue, status), n in sorted(standing.items()))
         minutes = [_minute(job, job.finished_at) for job in jobs if job.finished_at]

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.client.charts import Charts, charts_of
-from windlass.client.counting import Counts, counted
+from windlass.client.counting import Counts, counted_soon
 from windlass.client.figures import By, Kind, RunFigures, figures_of, kinds_of, total_of
 from windlass.client.rolling import ENDED, LATE, SAMPLED, Rolled
 from windlass.client.sharing import Shared, SharedByQuestion
@@ -173,7 +173,7 @@ class StatsRoom:
         return Overview(
             at=figures.at,
             since=span,
-            counts=await counted(store, figures, max_age),
+            counts=await counted_soon(store, figures, max_age, self._client.background),
             minutes=(*rolled, *(one for one in minutes if one.minute >= (until or begin_of(figures.at - span, step)))),
             lately=since_of(minutes, figures.at, HOUR),
         )

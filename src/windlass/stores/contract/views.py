@@ -151,10 +151,11 @@ class Views(Protocol):
         """The oldest minute in which something ended; None where nothing has."""
         ...
 
-    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
-        """How many jobs of each queue stand in each of these statuses, counted up to `MOST_COUNTED` of each status.
+    async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
+        """How many jobs of each queue stand in each of these statuses, counted up to `most` of each status.
 
-        Costs as much as it counts: who asks sees to it that nobody asks often.
+        Costs as much as it counts: who asks sees to it that nobody asks often. Other looks go on meanwhile. What a
+        store knows without counting it tells whole.
         """
         ...
 

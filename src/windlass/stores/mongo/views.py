@@ -163,9 +163,9 @@ class MongoViews(Room):
         return row["minute"] if row else None
 
     @guarded
-    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+    async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
         """By queue and status."""
-        return await self._counts(statuses, MOST_COUNTED)
+        return await self._counts(statuses, most)
 
     @guarded
     async def keep(self, text: str) -> None:

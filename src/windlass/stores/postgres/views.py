@@ -162,12 +162,12 @@ class PostgresViews(Room):
         return rows[0][0] if rows else None
 
     @guarded
-    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+    async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
         """By queue and status."""
         others = [status.value for status in sorted(statuses - {Status.PROCESSING})]
         running = Status.PROCESSING in statuses
-        rows = await self.link.fetch(COUNTS, others, MOST_COUNTED + 1)
-        return _counts([row for row in rows if running or row[0] != Status.PROCESSING.value], MOST_COUNTED)
+        rows = await self.link.fetch(COUNTS, others, most + 1)
+        return _counts([row for row in rows if running or row[0] != Status.PROCESSING.value], most)
 
     @guarded
     async def keep(self, text: str) -> None:

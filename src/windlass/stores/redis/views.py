@@ -11,6 +11,7 @@ from windlass.core.spread import Spread
 from windlass.core.status import Status
 from windlass.stores.contract import (
     COUNT_CAP,
+    MOST_COUNTED,
     MOST_LOOKED_AT,
     Count,
     Figures,
@@ -188,7 +189,7 @@ class RedisViews(Room):
         return instant(int(found[0])) if found else None
 
     @guarded
-    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+    async def recount(self, statuses: frozenset[Status], _most: int = MOST_COUNTED) -> Sequence[StatusCount]:
         """By queue and status: scripts keep count, so that nobody has to."""
         return _by_queue(one for one in await self._counts() if one[0] in statuses)
 

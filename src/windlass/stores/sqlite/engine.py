@@ -193,6 +193,29 @@ class Engine:
         result: T = await self._ask(lane, _Order(run, self._future(), asyncio.get_running_loop()))
         return result
 
+    async def read_apart(self, run: Operation[T]) -> T:
+        """The same of what takes long, on a connection and in a thread of its own: other reads go on meanwhile."""
+        if self.place.in_memory:
+            return await self.read(run)
+        order = _Order(run, self._future(), asyncio.get_running_loop())
+        db = await asyncio.to_thread(self.connect)
+        try:
+            await asyncio.to_thread(self._read_apart, db, order)
+        except asyncio.CancelledError:
+            with suppress(sqlite3.Error):  # it was through just then
+                db.interrupt()
+            raise
+        result: T = order.result
+        return result
+
+    def _read_apart(self, db: sqlite3.Connection, order: _Order) -> None:
+        try:
+            self._read_one(db, order)
+        except Exception as error:
+            raise translated(error, self.place) from error
+        finally:
+            db.close()
+
     async def let_others_write(self) -> None:
         """Return some time after the file was seen free: those who waited for it then have had their turn."""
         if self.place.in_memory:

@@ -139,10 +139,10 @@ class SqliteViews:
         [minute] = await self._engine.read(lambda db, _: db.execute(self._sql(FIRST_MINUTE)).fetchone())
         return None if minute is None else instant(minute)
 
-    async def recount(self, statuses: frozenset[Status]) -> Sequence[StatusCount]:
+    async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
         """By queue and status."""
-        return await self._engine.read(
-            lambda db, _: [one for status in sorted(statuses) for one in self._counts(db, status, MOST_COUNTED)]
+        return await self._engine.read_apart(
+            lambda db, _: [one for status in sorted(statuses) for one in self._counts(db, status, most)]
         )
 
     async def keep(self, text: str) -> None:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 INDEXED = 10.0
 """seconds that such counts are good for"""
 WALKED = 60.0
+MOST = 10_000
+"""jobs of a search are counted up to here"""
+MANY, EACH = 2_000, 1_000
+"""where there are more than the one, those of each status are counted up to the other: each may look at all of them"""
+_UNKNOWN = Count(0, exact=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +51,19 @@ async def counted(visit: Visit, line: Line) -> Counted:
     if not (visit.again or visit.asked("count")):
         return Counted(later=True)
     if not tested and len(named) <= 1 and not open_.walks:
-        by = {status: await _count(visit, Line(open_.put("status", status.value)), INDEXED) for status in Status}
-        return Counted(total=_sum(by, line), by=by)
+        return await _by_status(visit, line, open_)
     return Counted(total=await _count(visit, line, WALKED if line.walks else INDEXED))
+
+
+async def _by_status(visit: Visit, line: Line, open_: Line) -> Counted:
+    total = await _count(visit, open_, INDEXED)
+    most = MOST if total.exact and total.n <= MANY else EACH
+    by: dict[Status, Count] = {}
+    for status in Status:
+        count = await _count(visit, Line(open_.put("status", status.value)), INDEXED, most)
+        if count.n or count.exact:  # of one that was not met as far as was looked nothing is known
+            by[status] = count
+    return Counted(total=_sum(by, line) if line.statuses else total, by=by)
 
 
 async def _kept(visit: Visit, line: Line) -> Counted:
@@ -59,10 +74,10 @@ async def _kept(visit: Visit, line: Line) -> Counted:
 
 
 def _sum(by: Mapping[Status, Count], line: Line) -> Count:
-    meant = [by[status] for status in line.statuses or Status]
+    meant = [by.get(status, _UNKNOWN) for status in line.statuses or Status]
     return Count(sum(count.n for count in meant), all(count.exact for count in meant))
 
 
-async def _count(visit: Visit, line: Line, age: float) -> Count:
+async def _count(visit: Visit, line: Line, age: float, most: int = MOST) -> Count:
     words: dict[str, Any] = {**line.words}
-    return await visit.jobs.count(max_age=age * visit.age, **words)
+    return await visit.jobs.count(most=most, max_age=age * visit.age, **words)
