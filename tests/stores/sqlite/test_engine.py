@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import closing
 from pathlib import Path, PurePosixPath
@@ -365,3 +366,36 @@ def test_addresses_are_read_as_they_are_written() -> None:
     assert store_at("sqlite://").address == "sqlite:///:memory:"
     assert redact_url("postgresql://u:p@ss@host/db") == "postgresql://host/db"
     assert redact_url("u:p@host") == "host"
+
+
+async def test_what_takes_long_is_read_beside_the_others(file: SqliteStore) -> None:
+    engine, go = engine_of(file), threading.Event()
+
+    def slow(db: sqlite3.Connection, _: int) -> int:
+        go.wait(20)
+        return int(db.execute("SELECT 7").fetchone()[0])
+
+    reading = asyncio.create_task(engine.read_apart(slow))
+    assert await engine.read(lambda db, _: db.execute("SELECT 3").fetchone()[0]) == 3
+    assert not reading.done()
+    go.set()
+    assert await reading == 7
+
+
+async def test_what_is_given_up_does_not_go_on(file: SqliteStore) -> None:
+    begun, ended = threading.Event(), threading.Event()
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+    def forever(db: sqlite3.Connection, _: int) -> None:
+        begun.set()
+        try:
+            db.execute(endless)
+        finally:
+            ended.set()
+
+    reading = asyncio.create_task(engine_of(file).read_apart(forever))
+    await until(begun.is_set, "the read to begin")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await until(ended.is_set, "it to end")

@@ -34,6 +34,7 @@ GRACE = 0.5
 """seconds that are given to those who could not extend their leases, before these are taken for lost"""
 _PAUSES = 5
 _MOST_SHARED = 256
+_STEPS = 100_000  # of SQLite's machine, about a millisecond, after which a long read looks whether it was given up
 _CLOCK_KEPT = 1000  # milliseconds after which the file's clock is written again, with whatever is written then
 _MOST_ALLOWED = 60_000  # milliseconds for which those who were behind are allowed for
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "sshfs", "9p", "afs", "ceph", "glusterfs", "s3fs"})
@@ -198,17 +199,17 @@ class Engine:
         if self.place.in_memory:
             return await self.read(run)
         order = _Order(run, self._future(), asyncio.get_running_loop())
-        db = await asyncio.to_thread(self.connect)
+        given_up = threading.Event()
         try:
-            await asyncio.to_thread(self._read_apart, db, order)
-        except asyncio.CancelledError:
-            with suppress(sqlite3.Error):  # it was through just then
-                db.interrupt()
-            raise
+            await asyncio.to_thread(self._read_apart, order, given_up)
+        finally:
+            given_up.set()
         result: T = order.result
         return result
 
-    def _read_apart(self, db: sqlite3.Connection, order: _Order) -> None:
+    def _read_apart(self, order: _Order, given_up: threading.Event) -> None:
+        db = self.connect()
+        db.set_progress_handler(given_up.is_set, _STEPS)
         try:
             self._read_one(db, order)
         except Exception as error:

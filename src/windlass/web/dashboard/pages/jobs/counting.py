@@ -23,7 +23,7 @@ INDEXED = 10.0
 WALKED = 60.0
 MOST = 10_000
 """jobs of a search are counted up to here"""
-MANY, EACH = 2_000, 1_000
+MANY, EACH = 1_000, 500
 """where there are more than the one, those of each status are counted up to the other: each may look at all of them"""
 _UNKNOWN = Count(0, exact=False)
 
@@ -78,6 +78,6 @@ def _sum(by: Mapping[Status, Count], line: Line) -> Count:
     return Count(sum(count.n for count in meant), all(count.exact for count in meant))
 
 
-async def _count(visit: Visit, line: Line, age: float, most: int = MOST) -> Count:
+async def _count(visit: Visit, line: Line, age: float, most: int | None = None) -> Count:
     words: dict[str, Any] = {**line.words}
-    return await visit.jobs.count(most=most, max_age=age * visit.age, **words)
+    return await visit.jobs.count(most=MOST if most is None else most, max_age=age * visit.age, **words)
