@@ -189,8 +189,9 @@ class RedisViews(Room):
         return instant(int(found[0])) if found else None
 
     @guarded
-    async def recount(self, statuses: frozenset[Status], _most: int = MOST_COUNTED) -> Sequence[StatusCount]:
-        """By queue and status: scripts keep count, so that nobody has to."""
+    async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
+        """By queue and status, whole: scripts keep count, so that nobody has to."""
+        del most
         return _by_queue(one for one in await self._counts() if one[0] in statuses)
 
     @guarded
