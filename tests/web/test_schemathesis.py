@@ -70,11 +70,14 @@ from schemathesis.specs.openapi import checks
 # Valid by the document and refused all the same: what a refusal says, for a schema cannot say it.
 REFUSED = {
     r"contains a NUL character": "of what a payload may hold the document says nothing: it is the handler's",
+    r"is a whole number beyond 64 bits": "1e300 is a whole number to a schema, too, and is taken",
+    r"^['\"].*: |the search has more than|beside a line that names it": "how a line is written is its own language",
     r"names another user|here are only the jobs of": "whose key it is that asks the document cannot know",
 }
 IN_QUERIES = {
     r"is no place in |the cursor is ": "a cursor is one that a page had",
     r"only failed jobs have a fingerprint": "no parameter can rule out another",
+    r"id names jobs, and a filter was given besides": "nor all others at once",
     r"an entity is given by both": "nor need another",
 }
 LIMITED = {429: "limits and quotas hold for what is valid, too"}
@@ -260,7 +263,8 @@ def test_streams_refuse_what_the_document_does_not_allow(served: Served) -> None
     """Those that are opened do not end: what they say is tested in `live`."""
     assert len(served.streams) == 2
     phases = "--phases=coverage,fuzzing" if LONGER else "--phases=fuzzing"
-    served.asked(served.user, phases, "--mode=negative", *asked_of(*served.streams))
+    # Some that are drawn are valid nevertheless, and open a stream that is read until this time is over.
+    served.asked(served.user, phases, "--mode=negative", "--request-timeout=2", *asked_of(*served.streams))
 
 
 @pytest.mark.timeout(600 if LONGER else 90)

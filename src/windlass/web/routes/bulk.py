@@ -13,7 +13,7 @@ from windlass.client.operations import MOST_NAMED
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
 from windlass.web.filtering import NOT_ONLY_FAILED, JobId, Which
-from windlass.web.given import GIVEN, INTEGRAL, NOT_GIVEN, Asked, neither, never
+from windlass.web.given import GIVEN, INTEGRAL, NOT_GIVEN, Asked, both, neither, never
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import OperationShape
 
@@ -76,6 +76,7 @@ _NO_FILTER = {"properties": {"everything": {"const": False}, "ids": NOT_GIVEN, "
 _NAMED = {"required": ["ids"], "properties": {"ids": GIVEN, "action": {"const": "replay"}}}
 _TWICE = {"required": ["ids", "filter"], "properties": {"ids": GIVEN, "filter": {"not": _NO_WORDS}}}
 _ALL = {"required": ["ids", "everything"], "properties": {"ids": GIVEN, "everything": {"const": True}}}
+_BOUND = both("ids", "limit")
 _RATE = {"required": ["rate"], "properties": {"rate": GIVEN, "action": {"not": {"const": "replay"}}}}
 _REPLAY = {"required": ["filter"], "properties": {"action": {"const": "replay"}, "filter": NOT_ONLY_FAILED}}
 
@@ -83,7 +84,7 @@ _REPLAY = {"required": ["filter"], "properties": {"action": {"const": "replay"},
 class Order(Asked):
     """What is to be done to which jobs."""
 
-    model_config = ConfigDict(json_schema_extra=never(_NO_FILTER, _NAMED, _TWICE, _ALL, _RATE, _REPLAY))
+    model_config = ConfigDict(json_schema_extra=never(_NO_FILTER, _NAMED, _TWICE, _ALL, _BOUND, _RATE, _REPLAY))
 
     action: Literal["retry", "cancel", "delete", "replay"]
     filter: Annotated[Which, Field(default_factory=Which)]
