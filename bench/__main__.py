@@ -1,4 +1,4 @@
-"""`script/bench [--store NAME] [--scale | --http | --listeners | --dashboard] [--json] [--only …] [--quick]`."""
+"""`script/bench [--store …] [--scale | --http | --listeners | --dashboard | --imports] [--json] [--only …]`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.dashboard import measure_dashboard
 from bench.http import measure_http
+from bench.imports import measure_imports
 from bench.listeners import measure_listeners
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--http", action="store_true", help="the API over HTTP, and live streams beside a worker")
     parser.add_argument("--dashboard", action="store_true", help="pages, paints and viewers beside a million jobs")
     parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
+    parser.add_argument("--imports", action="store_true", help="a workbook into a table, against a bare chain")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -65,6 +67,8 @@ def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, 
         return measure_http
     if given.dashboard:
         return partial(measure_dashboard, given.store)
+    if given.imports:
+        return partial(measure_imports, given.store)
     if given.listeners:
         return partial(measure_listeners, given.store)
     return partial(measure_scale, given.store) if given.scale else STORES[given.store]

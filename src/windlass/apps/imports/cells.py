@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ERRORS = frozenset(
     {"#REF!", "#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#VALUE!", "#GETTING_DATA", "#SPILL!", "#CALC!"}
@@ -80,6 +80,49 @@ def reader(kind: Kind, reading: Reading) -> Callable[[Any], Any]:
         return read(cell, reading)
 
     return read_cell
+
+
+def column_reader(kind: Kind, reading: Reading) -> Callable[[Sequence[Any]], list[Any]]:
+    """The same for many cells of one column: what is usual in one sweep, else one by one."""
+    read, sweep = reader(kind, reading), _SWEEPS.get(kind)
+
+    def read_cells(cells: Sequence[Any]) -> list[Any]:
+        kinds = {*map(type, cells)}
+        if sweep is not None and len(kinds) == 1:
+            swept = sweep(cells, kinds.pop())
+            if swept is not None:
+                return swept
+        return list(map(read, cells))
+
+    return read_cells
+
+
+def _swept_text(cells: Sequence[Any], kind: type) -> list[Any] | None:
+    if kind is not str:
+        return None
+    stripped = list(map(str.strip, cells))
+    if not ERRORS.isdisjoint(stripped):
+        return None
+    return stripped if all(stripped) else [cell or None for cell in stripped]
+
+
+def _swept_numbers(cells: Sequence[Any], kind: type) -> list[Any] | None:
+    if kind is not float:
+        return None
+    return [int(cell) if cell.is_integer() and -_EXACT < cell < _EXACT else Decimal(repr(cell)) for cell in cells]
+
+
+def _swept_whole(cells: Sequence[Any], kind: type) -> list[Any] | None:
+    if kind is not float or not all(map(float.is_integer, cells)):
+        return None
+    return list(map(int, cells)) if min(cells) > -_EXACT and max(cells) < _EXACT else None
+
+
+def _swept_dates(cells: Sequence[Any], kind: type) -> list[Any] | None:
+    if kind is not dict:
+        return None
+    days = [cell.get("d") for cell in cells]
+    return list(map(dt.date.fromisoformat, days)) if None not in days else None
 
 
 def shown(cell: Any) -> str | None:
@@ -244,3 +287,10 @@ _READERS: dict[Kind, Callable[[Any, Reading], Any]] = {
     Kind.INSTANT: _instant,
     Kind.FLAG: _flag,
 }
+_SWEEPS: dict[Kind, Callable[[Sequence[Any], type], list[Any] | None]] = {
+    Kind.TEXT: _swept_text,
+    Kind.NUMBER: _swept_numbers,
+    Kind.WHOLE: _swept_whole,
+    Kind.DATE: _swept_dates,
+}
+"""how many cells of one Python type are read at once; None where there is something unusual among them"""

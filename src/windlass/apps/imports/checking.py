@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from windlass.apps.imports.cells import Misfit, Reading, reader, shown
+from windlass.apps.imports.cells import Misfit, Reading, column_reader, reader, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,11 @@ class Checker:
         self._readers = [
             (column.index + 1, column.field.name, reader(column.field.kind, reading)) for column in mapped.columns
         ]
+        self._sweeps = [
+            (column.index + 1, column.field.name, column_reader(column.field.kind, reading))
+            for column in mapped.columns
+        ]
+        self._width = max((index for index, _, _ in self._readers), default=0) + 1
         self._headers = {column.field.name: column.header for column in mapped.columns}
         self._labels = {one.name: one.label for one in handler.fields}
         self._names = {one.label: one.name for one in handler.fields}
@@ -87,16 +92,9 @@ class Checker:
     def check(self, batch: Sequence[list[Any]]) -> Checked:
         """All rows of a batch, each after its number."""
         found = Checked(last=batch[-1][0] if batch else 0)
-        values: list[dict[str, Any]] = []
-        given: list[list[Any]] = []
-        for row in batch:
-            read, misfits = self._read(row, found)
-            if misfits:
-                found.bad.append(row)
-                self._explain_rest(row, read, misfits, found)
-            else:
-                values.append(read)
-                given.append(row)
+        values, given = self._swept(batch), batch
+        if values is None:
+            values, given = self._one_by_one(batch, found)
         try:
             found.rows = self._rows.validate_python(values)
         except ValidationError as error:
@@ -109,6 +107,40 @@ class Checker:
         found.bad.sort(key=lambda row: row[0])
         found.errors.sort(key=lambda error: error.row)
         return found
+
+    def _swept(self, batch: Sequence[list[Any]]) -> list[dict[str, Any]] | None:
+        """The values of all rows, read column by column; None where a cell cannot be read or rows are too short."""
+        if not batch or min(map(len, batch)) < self._width:
+            return None
+        columns = list(zip(*batch, strict=False))  # behind the width rows may differ
+        try:
+            read = [(name, sweep(columns[index])) for index, name, sweep in self._sweeps]
+        except Misfit:
+            return None
+        names = [name for name, _ in read]
+        rows = [dict(zip(names, values, strict=True)) for values in zip(*(values for _, values in read), strict=True)]
+        for name, values in read:
+            if None in values:
+                for row, value in zip(rows, values, strict=True):
+                    if value is None:
+                        del row[name]
+        return rows
+
+    def _one_by_one(
+        self, batch: Sequence[list[Any]], found: Checked
+    ) -> tuple[list[dict[str, Any]], Sequence[list[Any]]]:
+        """The values of the rows that can be read, and these rows; what is wrong with the others is noted."""
+        values: list[dict[str, Any]] = []
+        given: list[list[Any]] = []
+        for row in batch:
+            read, misfits = self._read(row, found)
+            if misfits:
+                found.bad.append(row)
+                self._explain_rest(row, read, misfits, found)
+            else:
+                values.append(read)
+                given.append(row)
+        return values, given
 
     def _read(self, row: list[Any], found: Checked) -> tuple[dict[str, Any], frozenset[str]]:
         """The values of a row, and the fields whose cells cannot be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from windlass.apps.imports.targets.target import Counts, Target
 
 _PREVIEWED = 20
+_AT_LEAST = 500
+"""rows that are checked at one go: a thread for each small batch would take longer than its rows"""
 _SAVED_EVERY = 0.2
 """seconds: the database itself keeps how far the import is; this is for screens, and a safe point to stop at"""
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
@@ -101,8 +103,11 @@ class Importing:
         return counts
 
     async def _checked(self, child: Child, checker: Checker) -> AsyncGenerator[Checked, None]:
-        async for rows in child.batches(self._settings.batch):
-            yield await asyncio.to_thread(checker.check, rows)
+        size = self._settings.batch
+        async for rows in child.batches(max(size, _AT_LEAST // size * size)):
+            parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+            for checked in await asyncio.to_thread(lambda parts=parts: [checker.check(part) for part in parts]):
+                yield checked
 
     def _batch(self, checked: Checked) -> Batch:
         if len(self._preview) < _PREVIEWED and self._order.dry_run:
@@ -165,10 +170,11 @@ class Importing:
 
 
 def _tuple_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    # Straight from the model's own dictionary: asked by name, a model looks through all its classes first.
     if len(names) == 1:
-        one = attrgetter(names[0])
-        return lambda row: (one(row),)
-    return attrgetter(*names)
+        return lambda row: (row.__dict__[names[0]],)
+    values = itemgetter(*names)
+    return lambda row: values(row.__dict__)
 
 
 def _missing(mapped: Mapped, opened: Opened) -> str:

@@ -69,7 +69,7 @@ def _read(file: BinaryIO, out: BinaryIO, asked: dict[str, Any], limits: Limits) 
     batch: list[list[Any]] = []
     sent = 0
     for number, cells in rows:
-        if number <= after or not any(cell != "" for cell in cells):
+        if number <= after or cells.count("") == len(cells):
             continue
         batch.append([number, *cells])
         sent += 1

@@ -70,9 +70,10 @@ class Workbook:
         if start is None:
             return
         before: list[Any] = [""] * start[1]
-        rows = self._sheet.to_python(skip_empty_area=True)
-        for index, row in enumerate(rows):
-            yield start[0] + index + 1, marked(before + row if before else row, start[0] + index + 1, self._faults)
+        rows, faults = self._sheet.to_python(skip_empty_area=True), self._faults
+        for number, row in enumerate(rows, start[0] + 1):
+            cells = before + row if before else row
+            yield number, marked(cells, number, faults) if faults else cells
 
     def merged(self, row: int) -> bool:
         """Whether cells of this row are merged."""

@@ -129,8 +129,8 @@ class Unique:
 def unique(keys: Sequence[int], rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> Unique:
     """The rows without those whose key comes again."""
     found = Unique()
-    for number, row in zip(numbers, rows, strict=True):
-        found.rows[tuple(row[index] for index in keys)] = (number, row)
+    columns = ([row[index] for row in rows] for index in keys)
+    found.rows = dict(zip(zip(*columns, strict=True), zip(numbers, rows, strict=True), strict=True))
     found.repeated = len(rows) - len(found.rows)
     return found
 
