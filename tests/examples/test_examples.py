@@ -106,6 +106,18 @@ PRINTS = {
         "60 rows",
         "each row once: True",
     ],
+    "imports": [
+        "orders.xlsx: 2 inserted, 2 refused",
+        "  row 4: total: is not a number (twelve)",
+        "  row 5: placedOn: can be read in two ways: say which comes first, day or month, or write 2026-12-31 (3/4/2026)",
+        "  row 5: pieces: has to be greater than or equal to 1 (0)",
+        "to correct: A-003, A-004",
+        "corrections.xlsx: 2 inserted, 0 refused",
+        "A-001 1299.5 2026-03-01",
+        "A-002 12 2026-03-02",
+        "A-003 12 2026-03-02",
+        "A-004 80.25 2026-04-03",
+    ],
     "by_name": [
         "2 x invoice 42",
         "jobs about order 42: invoice.print",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from windlass.cli.demo_sheet import FILE, can_import, install, start
 from windlass.cli.desk import globals_of, run_async
 from windlass.cli.output import FAILURE, Screen, Stop
 from windlass.cli.words import span
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from windlass.app import Windlass
+    from windlass.client.handle import Handle
     from windlass.core.job import Job
 
 NAMESPACE = "windlass_demo"
 _FAN = 200
 _PATIENCE = 15.0
+_ROWS = 3_000
 _TICK = "demo-report"
 
 
@@ -40,6 +43,8 @@ class Show:
 
     screen: Screen
     app: Windlass
+    directory: Path
+    """where files of its own may lie"""
     done: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     async def step(self, title: str, code: str, act: Callable[[], Awaitable[str]]) -> None:
@@ -76,32 +81,34 @@ def demo(
         url = given.store or f"sqlite:///{Path(directory) / 'demo.db'}"
         namespace = given.namespace or NAMESPACE
         if serve:
-            _serve(given.screen, url, namespace, port, hours)
+            _serve(given.screen, url, namespace, port, hours, Path(directory))
             return
         from windlass.cli.demo_jobs import app
 
         app.move(url, namespace)
-        show = Show(given.screen, app)
+        show = Show(given.screen, app, Path(directory))
         run_async(_run(show))
         if given.store is not None:
             show.screen.say(f"The jobs are still there: windlass jobs --namespace {app.namespace} --store …")
 
 
-def _serve(screen: Screen, url: str, namespace: str, port: int | None, hours: float) -> None:
+def _serve(screen: Screen, url: str, namespace: str, port: int | None, hours: float, directory: Path) -> None:
     from windlass.cli.demo_shop.serving import Shown, check_extras, serve_shop
 
     check_extras()
-    run_async(serve_shop(Shown(screen=screen, url=url, namespace=namespace, port=port, hours=hours)))
+    shown = Shown(screen=screen, url=url, namespace=namespace, port=port, hours=hours, directory=directory)
+    run_async(serve_shop(shown))
 
 
 async def _run(show: Show) -> None:
     began = time.perf_counter()
     show.screen.say(f"windlass demo on {show.app.address}", "bold")
+    steps = [*_steps(show), *_importing(show)]
     await _schedule(show.app)
     worker = show.app.worker(poll=timedelta(seconds=1), grace=timedelta(seconds=2))
     try:
         async with worker:
-            for title, code, act in _steps(show):
+            for title, code, act in steps:
                 await show.step(title, code, act)
             await _summary(show, time.perf_counter() - began)
     except TimeoutError:
@@ -191,14 +198,41 @@ async def _progress(show: Show) -> str:
     from windlass.cli.demo_jobs import bulk
 
     handle = await bulk.enqueue(100)
+    seen = await _watch(show, handle, "bulk")
+    return f"{await handle.result()} rows, {seen} looks at its progress on the way"
+
+
+def _importing(show: Show) -> Sequence[tuple[str, str, Callable[[], Awaitable[str]]]]:
+    """The import of a spreadsheet, where what reads it is installed."""
+    if not can_import():
+        show.screen.say('with "windlass[imports]" the demo imports a spreadsheet, too')
+        return ()
+    imports = install(show.app, show.directory)
+
+    async def import_sheet() -> str:
+        handle = await start(imports, _ROWS)
+        await _watch(show, handle, FILE)
+        made = await handle.result()
+        _expect(made.inserted + made.failed == _ROWS and made.failed > 0, "all rows, some of them refused")
+        error = made.errors[0]
+        return (
+            f"{made.inserted:,} rows inserted, {made.failed} refused, such as row {error.row}: {error.reason}"
+            f" ({error.value})"
+        )
+
+    return [("A spreadsheet: rows are checked and upserted", f"windlass import {FILE} --as customers", import_sheet)]
+
+
+async def _watch(show: Show, handle: Handle[Any], label: str) -> int:
+    """Draw the progress of a job until it ends; gives how often it was told."""
     seen = 0
-    with show.screen.bar("   bulk") as bar:
+    with show.screen.bar(f"   {label}") as bar:
         async for happened in handle.events():
             done = getattr(happened, "done", None)
             if done is not None:
                 seen += 1
                 bar(done, getattr(happened, "of", None), getattr(happened, "note", None))
-    return f"{await handle.result()} rows, {seen} looks at its progress on the way"
+    return seen
 
 
 async def _hopeless() -> str:

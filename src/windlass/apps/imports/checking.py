@@ -89,6 +89,10 @@ class Checker:
         self._names = {one.label: one.name for one in handler.fields}
         self._rows: TypeAdapter[list[ImportRow]] = TypeAdapter(list[handler.row])  # type: ignore[name-defined]  # a class that is a value
 
+    def check_all(self, batches: Sequence[Sequence[list[Any]]]) -> list[Checked]:
+        """Several batches."""
+        return [self.check(batch) for batch in batches]
+
     def check(self, batch: Sequence[list[Any]]) -> Checked:
         """All rows of a batch, each after its number."""
         found = Checked(last=batch[-1][0] if batch else 0)

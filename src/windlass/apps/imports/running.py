@@ -106,7 +106,7 @@ class Importing:
         size = self._settings.batch
         async for rows in child.batches(max(size, _AT_LEAST // size * size)):
             parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-            for checked in await asyncio.to_thread(lambda parts=parts: [checker.check(part) for part in parts]):
+            for checked in await asyncio.to_thread(checker.check_all, parts):
                 yield checked
 
     def _batch(self, checked: Checked) -> Batch:

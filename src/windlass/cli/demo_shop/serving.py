@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from windlass.cli.demo_sheet import can_import, install
 from windlass.cli.desk import file_of
 from windlass.cli.output import USAGE, Stop
 from windlass.cli.serving import bound, serve_on
@@ -16,8 +17,10 @@ from windlass.cli.words import span
 
 if TYPE_CHECKING:
     import socket
+    from pathlib import Path
 
     from windlass.app import Windlass
+    from windlass.apps.imports.imports import Imports
     from windlass.cli.output import Screen
 
 HOST, PORT = "127.0.0.1", 8000
@@ -34,6 +37,8 @@ class Shown:
     hours: float
     """of past, on a new SQLite file"""
     port: int | None
+    directory: Path
+    """where its spreadsheet lies"""
 
 
 def check_extras() -> None:
@@ -55,12 +60,14 @@ async def serve_shop(shown: Shown) -> None:
         made = await past.live_through(file, shown.namespace, shown.hours)
         took = time.perf_counter() - began
         shown.screen.say(f"the shop's last {shown.hours:g} hours: {made:,} jobs, gone through in {span(took)}")
+    # Behind the past, in which no file was imported.
+    imports = install(app, shown.directory) if can_import() else None
     async with app:
-        await _open(app, shown)
+        await _open(app, shown, imports)
     app.close()
 
 
-async def _open(app: Windlass, shown: Shown) -> None:
+async def _open(app: Windlass, shown: Shown, imports: Imports | None) -> None:
     from windlass.cli.demo_shop import traffic
     from windlass.cli.demo_shop.jobs import closing
 
@@ -69,7 +76,7 @@ async def _open(app: Windlass, shown: Shown) -> None:
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(_listen(shown.port))
         workers = [await stack.enter_async_context(app.worker(queues=queues, grace=1)) for queues in (_QUICK, _SLOW)]
-        coming = asyncio.create_task(traffic.keep_coming(), name="windlass-demo-traffic")
+        coming = asyncio.create_task(traffic.keep_coming(imports), name="windlass-demo-traffic")
         try:
             await serve_on(app, shown.screen, listening, HOST, workers)
         finally:

@@ -7,6 +7,7 @@ import random
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from windlass.cli.demo_sheet import start
 from windlass.cli.demo_shop import jobs, orders
 from windlass.cli.demo_shop.jobs import app
 from windlass.core.status import Status
@@ -14,12 +15,15 @@ from windlass.core.status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from windlass.apps.imports.imports import Imports
     from windlass.client.flows import Bound
 
 _FIRST = 10_000
 """the first order of the present"""
 _LETTERS = 120
 _ROUND = 1.0
+_ROWS, _IMPORTED_EVERY = 20_000, 240.0
+"""of the spreadsheet, and seconds from one import of it to the next"""
 # How many of each come in a minute.
 _PER_MINUTE: tuple[tuple[float, Callable[[int], Bound[Any]]], ...] = (
     (9, orders.receipt),
@@ -57,10 +61,17 @@ async def prepare() -> None:
     await app.audit.record("ann", "order.enter", "order:9001", origin="the shop's counter")
 
 
-async def keep_coming() -> None:
-    """Enqueue until cancelled. What is kept is bounded: by the workers' retention, and by keys of which one waits."""
+async def keep_coming(imports: Imports | None) -> None:
+    """Enqueue until cancelled, and import the shop's spreadsheet now and then.
+
+    What is kept is bounded: by the workers' retention, and by keys of which one waits.
+    """
     numbers = count(_FIRST)
+    imported = -_IMPORTED_EVERY
     while True:
+        if imports is not None and asyncio.get_running_loop().time() - imported >= _IMPORTED_EVERY:
+            imported = asyncio.get_running_loop().time()
+            await start(imports, _ROWS, owner=random.choice(orders.USERS))
         n = next(numbers)
         many = 60 if random.random() < _WAVE else 1
         wanted = [
