@@ -13,6 +13,7 @@ import windlass
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 UNFIT = "invoice.print does not fit its types: order_id: Field required; order: Extra inputs are not permitted"
+TWO_WAYS = "can be read in two ways: say which comes first, day or month, or write 2026-12-31"
 
 PRINTS = {
     "hello": ["Hello, Ada!"],
@@ -109,7 +110,7 @@ PRINTS = {
     "imports": [
         "orders.xlsx: 2 inserted, 2 refused",
         "  row 4: total: is not a number (twelve)",
-        "  row 5: placedOn: can be read in two ways: say which comes first, day or month, or write 2026-12-31 (3/4/2026)",
+        f"  row 5: placedOn: {TWO_WAYS} (3/4/2026)",
         "  row 5: pieces: has to be greater than or equal to 1 (0)",
         "to correct: A-003, A-004",
         "corrections.xlsx: 2 inserted, 0 refused",

@@ -286,9 +286,9 @@ async def peak(child: Child) -> int:
     while True:
         try:
             most = max(most, process.memory_info().rss)
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return most // MIB
         except psutil.Error:
-            return most // MIB
-        if process.status() == psutil.STATUS_ZOMBIE:
             return most // MIB
         await asyncio.sleep(0.005)  # memory is looked at by the clock
 

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from windlass.apps.imports.reading.limits import Limits
 
 _LOOKED_AT = 256 * 1024
+_LONGEST = 2_000_000
+"""characters of one line"""
+_TOLD = 20_000
+"""characters of a line that are enough to see how it is separated"""
+# gzip, bzip2, xz, zstd, 7z
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
 _SEPARATORS = ",;\t|"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -25,23 +31,24 @@ _MARKS = (
 
 
 class Delimited:
-    """The rows of a text file."""
+    """The rows of a text file, read line by line."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         head = file.read(_LOOKED_AT)
-        rest = file.read()
-        encoding = _encoding(head + rest, head)
-        text = (head + rest).decode(encoding, "replace")
-        if "\0" in text:
-            raise FileRefused("it is no text: it has zero bytes")
-        self._text, self._limits = text, limits
-        separator = _separator(text[:_LOOKED_AT])
+        if head.startswith(_PACKED):
+            raise FileRefused("it is no text: it is packed, unpack it first")
+        encoding = _encoding(file, head)
+        file.seek(0)
+        self._file = io.TextIOWrapper(file, encoding, errors="replace", newline="")
+        self._limits = limits
+        separator = _separator(self._file.read(_LOOKED_AT))
+        self._file.seek(0)
         self._separator = separator
         self.shape = Shape(kind="csv", encoding=encoding.removesuffix("-sig"), separator=separator)
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
         """Each row; its number is that of the line that it ends in a spreadsheet."""
-        reader = csv.reader(io.StringIO(self._text, newline=""), delimiter=self._separator)
+        reader = csv.reader(self._lines(), delimiter=self._separator)
         try:
             for number, cells in enumerate(reader, 1):
                 if len(cells) > self._limits.columns:
@@ -51,28 +58,44 @@ class Delimited:
         except csv.Error as error:
             raise FileRefused(f"row {reader.line_num:,} cannot be read: {error}") from None
 
+    def _lines(self) -> Iterator[str]:
+        while line := self._file.readline(_LONGEST):
+            if len(line) == _LONGEST:
+                raise FileRefused(f"a line of it is longer than {_LONGEST:,} characters")
+            yield line
+
     def merged(self, row: int) -> bool:
         """Text merges nothing."""
         return False
 
 
-def _encoding(data: bytes, head: bytes) -> str:
-    for mark, name in _MARKS:
-        if head.startswith(mark):
-            return name
+def _encoding(file: BinaryIO, head: bytes) -> str:
+    """How the file is encoded; FileRefused where it is no text."""
+    found = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     try:
-        data.decode("utf-8")
+        _look_through(file, found or "utf-8", "replace" if found else "strict")
     except UnicodeDecodeError:
         from charset_normalizer import from_bytes
 
         best = from_bytes(head[:65536]).best()
-        return "cp1252" if best is None else best.encoding
-    return "utf-8"
+        found = "cp1252" if best is None else best.encoding
+        _look_through(file, found, "replace")
+    return found or "utf-8"
+
+
+def _look_through(file: BinaryIO, encoding: str, errors: str) -> None:
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    file.seek(0)
+    while part := file.read(_LOOKED_AT):
+        if "\0" in decoder.decode(part):
+            raise FileRefused("it is no text: it has zero bytes")
+    decoder.decode(b"", final=True)
 
 
 def _separator(text: str) -> str:
     """The one that cuts the first lines into the most cells, each alike."""
-    lines = [line for line in text.splitlines()[:20] if line.strip()][:-1] or text.splitlines()[:1]
+    first = [line[:_TOLD] for line in text.splitlines()[:20]]
+    lines = [line for line in first if line.strip()][:-1] or first[:1]
     best, most = ",", 1
     for separator in _SEPARATORS:
         widths = [len(row) for row in csv.reader(lines, delimiter=separator)]

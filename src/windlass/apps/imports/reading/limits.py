@@ -26,6 +26,10 @@ class Limits:
     cells: int = 20_000_000
     """rows × columns of a sheet"""
     columns: int = 500
+    strings: int = 3_000_000
+    """different texts of a workbook"""
+    name: int = 1_000
+    """characters of a column's name"""
     at_once: int = 6_000_000
     """rows × columns up to which a sheet is read in one piece; larger ones are read row by row, in less memory"""
     memory: int = 1_536 * MIB

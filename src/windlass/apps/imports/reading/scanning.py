@@ -118,7 +118,8 @@ def _scan_part(entry: zipfile.ZipInfo, part: IO[bytes], found: Scan, limits: Lim
     name = entry.filename
     is_text = name.endswith((".xml", ".rels"))
     is_sheet = name.startswith("xl/worksheets/") and name.endswith(".xml")
-    size = 0
+    is_strings = name.endswith("sharedStrings.xml")
+    size = strings = 0
     for first, kept, chunk in _chunks(part):
         size += len(chunk) - kept
         _check_size(entry, size, limits)
@@ -128,8 +129,9 @@ def _scan_part(entry: zipfile.ZipInfo, part: IO[bytes], found: Scan, limits: Lim
             continue
         if any(word in chunk for word in _DECLARATIONS):
             raise FileRefused("it declares entities or a document type, which no spreadsheet needs")
-        if first and name.endswith("sharedStrings.xml"):
-            _check_strings(chunk, entry.file_size)
+        if is_strings:
+            strings += chunk.count(b"<si", kept) + chunk.count(b":si", kept)
+            _check_strings(chunk if first else b"", strings, entry.file_size, limits)
         if first and name == "xl/workbook.xml":
             found.epoch_1904 = re.search(rb"""date1904=["'](1|true)["']""", chunk) is not None
         if is_sheet:
@@ -148,10 +150,12 @@ def _chunks(part: IO[bytes]) -> Iterator[tuple[bool, int, bytes]]:
         first = False
 
 
-def _check_strings(chunk: bytes, size: int) -> None:
-    told = _UNIQUE.search(chunk[:4096])
+def _check_strings(start: bytes, found: int, size: int, limits: Limits) -> None:
+    told = _UNIQUE.search(start[:4096])
     if told is not None and int(told[1]) > size:
         raise FileRefused(f"it claims to have {int(told[1]):,} different texts in {size:,} bytes")
+    if found > limits.strings:
+        raise FileRefused(f"it has more than {limits.strings:,} different texts: split it into several files")
 
 
 def _scan_sheet(name: str, chunk: bytes, found: Scan, limits: Limits) -> None:

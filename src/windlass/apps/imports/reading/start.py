@@ -53,7 +53,7 @@ def main() -> None:
 def _read(file: BinaryIO, out: BinaryIO, asked: dict[str, Any], limits: Limits) -> None:
     source = open_source(file, asked["name"], asked["sheet"], limits)
     rows = source.rows()
-    header = _header(source, rows)
+    header = _header(source, rows, limits)
     shape = source.shape
     told = {
         "kind": shape.kind,
@@ -83,13 +83,19 @@ def _read(file: BinaryIO, out: BinaryIO, asked: dict[str, Any], limits: Limits) 
     write(out, {"end": sent})
 
 
-def _header(source: RowSource, rows: Any) -> tuple[int, list[str]]:
+def _header(source: RowSource, rows: Any, limits: Limits) -> tuple[int, list[str]]:
     """The first row that has anything in it."""
     for number, cells in rows:
         if any(cell != "" for cell in cells):
             if source.merged(number):
                 raise FileRefused(f"cells of its header (row {number}) are merged: give each column a name of its own")
-            return number, [cell.strip() if isinstance(cell, str) else str(cell) for cell in cells]
+            names = [cell.strip() if isinstance(cell, str) else str(cell) for cell in cells]
+            longest = max(map(len, names))
+            if longest > limits.name:
+                raise FileRefused(
+                    f"a cell of its header (row {number}) has {longest:,} characters: {limits.name:,} may be"
+                )
+            return number, names
     raise FileRefused("it has no rows")
 
 
