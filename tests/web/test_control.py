@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +23,39 @@ async def test_a_paused_queue_gives_nothing_until_it_is_resumed(app: Windlass, a
         assert (await root.post("/queues/mail/resume")).status_code == 204
         await app.worker(drain=True).run()
         assert (await root.get(f"/queue/{job['id']}")).json()["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("name", ["a/b", "a/pause", "50% off?", "a b&c", "#1", "a%2Fb"])
+async def test_a_queue_may_be_called_as_its_owner_likes(app: Windlass, ask: Ask, name: str) -> None:
+    await app.enqueue("mail.send", {"to": "x"}, queue=name)
+    path = f"/queues/{quote(name, safe='')}"
+    async with ask("*") as root:
+        assert (await root.post(f"{path}/pause")).status_code == 204
+        [queue] = (await root.get("/queues")).json()["items"]
+        assert queue["name"] == name
+        assert queue["pausedAt"]
+        assert (await root.put(f"{path}/max-depth", json={"maxDepth": 7})).status_code == 204
+        assert (await root.post(f"{path}/resume")).status_code == 204
+        [queue] = (await root.get("/queues")).json()["items"]
+        assert (queue["pausedAt"], queue["maxDepth"]) == (None, 7)
+        listed = (await root.get("http://windlass/dashboard/queues")).text
+        [href] = re.findall(r'class="strong" href="([^"]*)"', listed)
+        page = await root.get(f"http://windlass{html.unescape(href)}")
+        assert page.status_code == 200
+        assert f"<h1>{html.escape(name)}" in page.text or html.escape(name) in page.text
+
+
+@pytest.mark.parametrize("name", ["a/b", "a/ticks", "run"])
+async def test_a_schedule_may_be_called_as_its_owner_likes(ask: Ask, name: str) -> None:
+    rule = {"type": "mail.send", "payload": {"to": "x"}, "cron": "0 8 * * *"}
+    path = f"/schedules/{quote(name, safe='')}"
+    async with ask("*") as root:
+        assert (await root.put(path, json=rule)).status_code == 201
+        assert (await root.get("/schedules")).json()["items"][0]["name"] == name
+        for deed, status in (("pause", 200), ("resume", 200), ("run", 201)):
+            assert (await root.post(f"{path}/{deed}")).status_code == status
+        assert (await root.get(f"{path}/ticks")).json()["items"] == []
+        assert (await root.delete(path)).status_code == 204
 
 
 async def test_a_queue_has_a_depth_that_can_be_lifted(ask: Ask) -> None:

@@ -91,3 +91,19 @@ async def test_an_order_is_about_what_a_line_means(app: Windlass, ask: Ask) -> N
         listed = await root.get("/queue", params={"where": "status:scheduled"})
         assert [one["tags"] for one in listed.json()["items"]] == [["a"]]
         assert (await root.post("/queue/bulk", json={"action": "cancel", "filter": {"where": "x:"}})).status_code == 422
+
+
+async def test_a_file_has_a_bound_and_says_so(app: Windlass, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windlass.web.routes.exporting.MOST", 3)
+    for n in range(4):
+        await app.enqueue("mail.send", {"to": f"x{n}"}, queue="mail" if n else "other", user="ann")
+    async with ask() as ann:
+        refused = await ann.get("/queue/export")
+        assert refused.status_code == 422
+        assert "more than 3 jobs match" in refused.json()["detail"]
+        assert "limit=" in refused.json()["detail"]
+        newest = await ann.get("/queue/export", params={"limit": 3, "format": "json"})
+        assert [one["payload"]["to"] for one in newest.json()] == ["x3", "x2", "x1"]
+        assert len(table((await ann.get("/queue/export", params={"limit": 1})).text)) == 1
+        assert len(table((await ann.get("/queue/export", params={"queue": "mail"})).text)) == 3
+        assert (await ann.get("/queue/export", params={"limit": 100_001})).status_code == 422

@@ -127,6 +127,55 @@ async def test_what_happens_is_seen_without_loading_anew(site: Site) -> None:
     await expect(row.get_by_role("cell").first).to_have_text("3")
 
 
+HIDE = """
+hidden => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""
+
+
+async def test_a_hidden_tab_asks_nothing(site: Site) -> None:
+    look = await site.look()
+    await look.page.clock.install()
+    page = await look.go("/queues")
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    await page.evaluate(HIDE, arg=True)
+    await until(lambda: site.web.state.live.streams == 0, "the stream to end")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await site.app.enqueue("mail.send", {"to": "ann"}, queue="mail")
+    await page.clock.run_for(120_000)
+    assert asked == []
+    assert await page.locator("tr", has_text="mail").count() == 0
+    await page.evaluate(HIDE, arg=False)
+    await expect(page.locator("tr", has_text="mail").get_by_role("cell").first).to_have_text("1")
+    await until(lambda: site.web.state.live.streams == 1, "the stream to begin again")
+
+
+async def test_where_streams_fail_the_page_asks_now_and_then(site: Site) -> None:
+    look = await site.look()
+    await look.page.clock.install()
+    await look.page.route("**/api/v1/live**", lambda route: route.abort())
+    page = await look.go("/queues")
+    live = page.locator("#live")
+
+    async def polls() -> bool:
+        await page.clock.run_for(2_000)
+        return await live.get_attribute("data-state") == "poll"
+
+    await until(polls, "it to give the stream up")
+    await expect(live).to_contain_text("Polling")
+    await site.app.enqueue("mail.send", {"to": "ann"}, queue="mail")
+    row = page.locator("tr", has_text="mail")
+
+    async def shown() -> bool:
+        await page.clock.run_for(2_000)
+        return await row.count() == 1
+
+    await until(shown, "the job to be seen without a stream")
+
+
 async def test_who_may_no_longer_is_told_so(site: Site) -> None:
     look = await site.look()
     page = await look.go("/queues")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Show: TypeAlias = "Callable[[Visit], Awaitable[Mapping[str, Any]]]"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
-_PATH = re.compile(r"/([a-z0-9_.-]+|\{[a-z_]+\})?(/([a-z0-9_.-]+|\{[a-z_]+\}))*")
+_PATH = re.compile(r"/([a-z0-9_.-]+|\{[a-z_]+\})?(/([a-z0-9_.-]+|\{[a-z_]+\}))*(/\{[a-z_]+:path\})?")
 _DRAWN = re.compile(r"[MmLlHhVvCcSsQqTtAaZz0-9 .,-]+")
 FRAME = "frame"
 """the name of what all pages stand in, which no room may have"""

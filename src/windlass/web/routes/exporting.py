@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from windlass.core.errors import SettingsError
+from windlass.core.errors import SettingsError, StoreError
 from windlass.web.asking import App, Reader
 from windlass.web.filtering import JobId, WhichInQuery
 from windlass.web.shapes import JobShape, job_shape
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 Pages: TypeAlias = "AsyncGenerator[Sequence[Job], None]"
 router = APIRouter(tags=["jobs"])
 MOST_NAMED = 100
+MOST = 100_000
+"""jobs in one file"""
 _AT_ONCE = 500
+_NARROW = f"narrow the search, such as by created>now-1d, or give limit={MOST} for the newest"
 _COLUMNS = tuple(name for name in JobShape.model_fields if name not in {"id_", "error", "progress"})
 _HEAD = (*_COLUMNS, "error_type", "error_message", "progress_done", "progress_of", "progress_note")
 _BEGINS_A_FORMULA = (
@@ -56,18 +59,24 @@ class Exported(WhichInQuery):
     format: Literal["csv", "json"] = "csv"
     id: Annotated[list[JobId] | None, Field(max_length=MOST_NAMED)] = None
     """these instead of a filter; one that is not there, or not yours, is left out"""
+    limit: Annotated[int | None, Field(ge=1, le=MOST)] = None
+    """the newest so many; without it, more than 100,000 that match are refused"""
 
 
 @router.get("/queue/export", summary="Jobs as a file", response_class=Response, responses=_STREAMED)
 async def export(wanted: Annotated[Exported, Query()], app: App, caller: Reader) -> Response:
-    """All jobs that match, newest first, as CSV or as a JSON array. Cells that a spreadsheet would take for a formula
+    """All jobs that match, newest first, at most 100,000, as CSV or as a JSON array.
+
+    More are refused, unless `limit` asks for the newest so many. Cells that a spreadsheet would take for a formula
     begin with an apostrophe; values such as the payload are JSON.
     """
     room, search = caller.jobs(app), wanted.search()
     if wanted.id is not None and search:
         raise SettingsError("id names jobs, and a filter was given besides: give one of them")
     # The first page is read before anything is sent: what is wrong with the search is an answer of its own.
-    pages = _pages(room, search, wanted.id)
+    if wanted.id is None and wanted.limit is None and (await room.count(most=MOST + 1, **search)).n > MOST:
+        raise SettingsError(f"more than {MOST:,} jobs match, and a file has no more: {_NARROW}")
+    pages = _pages(room, search, wanted.id, wanted.limit)
     all_pages = _after(await anext(pages), pages)
     texts = (_csv if wanted.format == "csv" else _json)(all_pages, inside=caller.sees_all)
     kind = "text/csv; charset=utf-8" if wanted.format == "csv" else "application/json"
@@ -75,17 +84,21 @@ async def export(wanted: Annotated[Exported, Query()], app: App, caller: Reader)
     return StreamingResponse(texts, media_type=kind, headers=headers)
 
 
-async def _pages(room: JobsRoom, search: Any, ids: Sequence[str] | None) -> Pages:
+async def _pages(room: JobsRoom, search: Any, ids: Sequence[str] | None, limit: int | None) -> Pages:
     if ids is not None:
         yield [job for job in await room.several(ids) if job is not None]
         return
     after: str | None = None
-    while True:
-        page = await room.find(limit=_AT_ONCE, after=after, **search)
+    left = MOST if limit is None else limit
+    while left:
+        page = await room.find(limit=min(_AT_ONCE, left), after=after, **search)
         yield page.jobs
-        after = page.next
+        after, left = page.next, left - len(page.jobs)
         if after is None:
             return
+    if limit is None:
+        # What is tested job by job was not counted before: a file that breaks off is better than one that looks whole.
+        raise StoreError(f"the file broke off after {MOST:,} jobs, and more match: {_NARROW}")
 
 
 async def _after(first: Sequence[Job], others: Pages) -> Pages:

@@ -34,7 +34,7 @@ async def queues(app: App, _: Overseer) -> QueuesShape:
     return QueuesShape(items=[queue_shape(one) for one in await app.queues.list(max_age=1)])
 
 
-@router.post("/queues/{name}/pause", status_code=204, summary="Pause a queue")
+@router.post("/queues/{name:path}/pause", status_code=204, summary="Pause a queue")
 async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Let nothing more be claimed from it; what runs goes on."""
     caller.check_queue(name)
@@ -43,7 +43,7 @@ async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     await audit.record("queue.pause", f"queue:{name}", before=before, after=await _state(app, name))
 
 
-@router.post("/queues/{name}/resume", status_code=204, summary="Resume a queue")
+@router.post("/queues/{name:path}/resume", status_code=204, summary="Resume a queue")
 async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Let it be claimed again."""
     caller.check_queue(name)
@@ -52,7 +52,7 @@ async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> None
     await audit.record("queue.resume", f"queue:{name}", before=before, after=await _state(app, name))
 
 
-@router.put("/queues/{name}/max-depth", status_code=204, summary="Bound the depth of a queue")
+@router.put("/queues/{name:path}/max-depth", status_code=204, summary="Bound the depth of a queue")
 async def limit_depth(name: Name, body: Depth, app: App, caller: Controller, audit: Audit) -> None:
     """Refuse enqueues while so many jobs wait in it; `{"maxDepth": null}` lifts that."""
     caller.check_queue(name)

@@ -130,13 +130,7 @@ async def schedules(app: App, _: Overseer) -> SchedulesShape:
     return SchedulesShape(items=[_shape(one) for one in await app.schedules.list()])
 
 
-@router.get("/schedules/{name}", summary="One schedule")
-async def one_schedule(name: Name, app: App, _: Overseer) -> ScheduleShape:
-    """A schedule as it stands."""
-    return _shape(await _there(app, name))
-
-
-@router.get("/schedules/{name}/ticks", summary="What became of its ticks")
+@router.get("/schedules/{name:path}/ticks", summary="What became of its ticks")
 async def ticks(name: Name, app: App, _: Overseer) -> TicksShape:
     """Its newest ticks, newest first, at most 50."""
     await _there(app, name)
@@ -146,8 +140,15 @@ async def ticks(name: Name, app: App, _: Overseer) -> TicksShape:
     )
 
 
+# After the others: a name may hold a slash.
+@router.get("/schedules/{name:path}", summary="One schedule")
+async def one_schedule(name: Name, app: App, _: Overseer) -> ScheduleShape:
+    """A schedule as it stands."""
+    return _shape(await _there(app, name))
+
+
 @router.put(
-    "/schedules/{name}",
+    "/schedules/{name:path}",
     summary="Create or change a schedule",
     responses={201: {"model": ScheduleShape, "description": "It is new"}},
 )
@@ -165,7 +166,7 @@ async def put(name: Name, body: Put, response: Response, app: App, caller: Contr
     return _shape(made)
 
 
-@router.delete("/schedules/{name}", status_code=204, summary="Remove a schedule")
+@router.delete("/schedules/{name:path}", status_code=204, summary="Remove a schedule")
 async def remove(name: Name, app: App, caller: Controller, audit: Audit) -> None:
     """Forget it; jobs that it made stay. One that code declares is back with the next worker that starts."""
     before = await _meant(caller, app, name)
@@ -173,7 +174,7 @@ async def remove(name: Name, app: App, caller: Controller, audit: Audit) -> None
     await audit.record("schedule.remove", f"schedule:{name}", before=_audited(before))
 
 
-@router.post("/schedules/{name}/pause", summary="Pause a schedule")
+@router.post("/schedules/{name:path}/pause", summary="Pause a schedule")
 async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Fire no more until it is resumed."""
     before = await _meant(caller, app, name)
@@ -181,7 +182,7 @@ async def pause(name: Name, app: App, caller: Controller, audit: Audit) -> Sched
     return await _changed(app, name, "schedule.pause", before, audit)
 
 
-@router.post("/schedules/{name}/resume", summary="Resume a schedule")
+@router.post("/schedules/{name:path}/resume", summary="Resume a schedule")
 async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> ScheduleShape:
     """Fire again; ticks missed meanwhile are treated by its own rule."""
     before = await _meant(caller, app, name)
@@ -189,7 +190,7 @@ async def resume(name: Name, app: App, caller: Controller, audit: Audit) -> Sche
     return await _changed(app, name, "schedule.resume", before, audit)
 
 
-@router.post("/schedules/{name}/run", status_code=201, summary="Run its job now")
+@router.post("/schedules/{name:path}/run", status_code=201, summary="Run its job now")
 async def run(name: Name, request: Request, app: App, caller: Controller, audit: Audit) -> JobShape:
     """Enqueue its job now, beside its ticks; also of a paused one."""
     await _meant(caller, app, name)

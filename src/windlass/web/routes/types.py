@@ -48,7 +48,7 @@ async def types(app: App, caller: Reader) -> TypesShape:
     return TypesShape(items=[TypeShape(**_facts(one)) for one in await app.types.known() if _allowed(caller, one)])
 
 
-@router.get("/types/{type}", summary="One type")
+@router.get("/types/{type:path}", summary="One type")
 async def one_type(type: Name, app: App, caller: Reader) -> TypeSchemasShape:
     """The type with the schemas of its payload and its result."""
     found = next((one for one in await app.types.known() if one.type == type and _allowed(caller, one)), None)

@@ -17,6 +17,7 @@ from windlass.web.dashboard.pages.jobs.counting import counted
 from windlass.web.dashboard.pages.jobs.line import Line
 from windlass.web.dashboard.pages.jobs.listing import listed
 from windlass.web.dashboard.room import Page, Rail, Room
+from windlass.web.routes.exporting import MOST
 
 if TYPE_CHECKING:
     from windlass.core.job import Job
@@ -72,7 +73,7 @@ async def show(visit: Visit) -> dict[str, Any]:
         "can_retry": RETRIED,
         "operates": visit.may(Scope.OPERATE),
         "finished": FINISHED,
-        "exported": partial(visit.api, "queue/export", where=line.text or None),
+        "exported": partial(visit.api, "queue/export", where=line.text or None, limit=MOST),
         "statuses": tuple(Status),
     }
 

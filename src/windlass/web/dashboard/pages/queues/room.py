@@ -95,7 +95,7 @@ ROOM = Room(
             rail=Rail(word="Queues", icon="M3 4h14v4.5H3zM3 11.5h14V16H3zM6 6.2h.1M6 13.7h.1", order=30, key="q"),
         ),
         Page(
-            path="/queues/{name}",
+            path="/queues/{name:path}",
             title="Queue",
             template="queue.html",
             show=show_queue,
