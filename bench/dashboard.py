@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,10 @@ import uvicorn
 from playwright.async_api import async_playwright
 
 from bench.figures import Figure, median, percentile
+from bench.viewers import cpu_seconds, watch
 from tests.support.servers import start_mongo, start_postgres, start_redis
 from windlass import Windlass
 from windlass.web.access.keys import COOKIE
-from windlass.web.live.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -57,7 +57,7 @@ async def measure_dashboard(
             yield _weight(url)
         if wanted & {"list", "overview", "first paint", "event to pixel"}:
             await _fill(url, jobs)
-            async with _server(url) as (port, key):
+            async with _server(url) as (port, key, _):
                 for name in ("list", "overview"):
                     if name in wanted:
                         yield await _pages(name, port, key, jobs, n=30 if quick else 120)
@@ -149,7 +149,7 @@ async def _seen(url: str, port: int, wanted: set[str], rounds: int) -> AsyncGene
             (path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None
         )
         browser = await playwright.chromium.launch(executable_path=program, args=_BROWSER)
-        session = await _session(url)
+        [session] = await _sessions(url, 1)
         if "first paint" in wanted:
             painted = [await _paint(browser, port, session) for _ in range(max(5, rounds // 3))]
             told = {"median": median(painted), "longest": max(painted)}
@@ -161,12 +161,14 @@ async def _seen(url: str, port: int, wanted: set[str], rounds: int) -> AsyncGene
         await browser.close()
 
 
-async def _session(url: str) -> str:
+async def _sessions(url: str, n: int) -> list[str]:
     app = Windlass(url)
     async with app:
-        made = await app.keys.create("bench", owner="*", scopes=["admin"], kind="session", lasts=3600)
+        made = [
+            await app.keys.create("bench", owner="*", scopes=["admin"], kind="session", lasts=3600) for _ in range(n)
+        ]
     app.close()
-    return made.secret
+    return [one.secret for one in made]
 
 
 async def _tab(browser: Browser, port: int, session: str) -> Page:
@@ -234,17 +236,21 @@ async def _beside(url: str, jobs: int, turns: int) -> Figure:
     alone: list[float] = []
     beside: list[float] = []
     asked: Counter[str] = Counter()
-    async with _server(url) as (port, key):
+    took: list[float] = []
+    sessions = ",".join(await _sessions(url, VIEWERS))
+    async with _server(url) as (port, _, pid):
         seconds = 20.0
         await _output("work", url, str(jobs // 3))
         for _ in range(turns):
             alone.append(float(await _output("work", url, str(jobs))))
-            watching = asyncio.create_task(_output("watch", str(port), key, str(VIEWERS), str(seconds)))
+            watching = asyncio.create_task(_output("watch", str(port), sessions, str(seconds)))
             await asyncio.sleep(4)  # until all are there
+            began, used = time.monotonic(), cpu_seconds(pid)
             while not watching.done():
                 beside.append(float(await _output("work", url, str(jobs))))
+            took.append((cpu_seconds(pid) - used) / (time.monotonic() - began))
             asked.update(json.loads(await watching))
-    told = {"alone": median(alone), "beside": median(beside), "asked": asked["asked"], "unchanged": asked["same"]}
+    told = {"alone": median(alone), "beside": median(beside), "server's CPU": median(took), **asked}
     share = median(beside) / median(alone)
     return Figure(name=f"claims beside {VIEWERS} viewers", value=share, unit="", least=0.95, told=told)
 
@@ -260,8 +266,8 @@ async def _output(*args: str) -> str:
 
 
 @asynccontextmanager
-async def _server(url: str) -> AsyncGenerator[tuple[int, str]]:
-    """A server in its own process: its port and a key."""
+async def _server(url: str) -> AsyncGenerator[tuple[int, str, int]]:
+    """A server in its own process: its port, a key, and its id."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.dashboard", "serve", url, stdout=asyncio.subprocess.PIPE
     )
@@ -269,7 +275,7 @@ async def _server(url: str) -> AsyncGenerator[tuple[int, str]]:
         if process.stdout is None:
             raise RuntimeError("no output")
         said = json.loads(await process.stdout.readline())
-        yield said["port"], said["key"]
+        yield said["port"], said["key"], process.pid
     finally:
         process.terminate()
         await process.wait()
@@ -283,7 +289,7 @@ async def _serve(url: str) -> None:
     _declare(app)
     async with app:
         made = await app.keys.create("bench", owner="*", scopes=["admin"])
-        web = app.asgi(live=Pace(per_caller=VIEWERS + 10))
+        web = app.asgi()
         listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
         server = uvicorn.Server(uvicorn.Config(web, log_level="error", access_log=False, lifespan="off"))
         print(json.dumps({"port": listening.getsockname()[1], "key": made.secret}), flush=True)
@@ -304,54 +310,13 @@ async def _work(url: str, jobs: int) -> None:
     app.close()
 
 
-async def _watch(port: int, key: str, n: int, seconds: float) -> None:
-    """So many viewers as `live.js` has them: a stream each, which says when to ask for the page's regions anew."""
-    told: Counter[str] = Counter()
-    headers = {"Authorization": f"Bearer {key}"}
-    limits = httpx.Limits(max_connections=2 * n, max_keepalive_connections=2 * n)
-    async with httpx.AsyncClient(
-        base_url=f"http://127.0.0.1:{port}", headers=headers, limits=limits, timeout=60
-    ) as client:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(_view(client, ("/", "/queues")[k % 2], told) for k in range(n)))
-    print(json.dumps(told))
-
-
-async def _view(client: httpx.AsyncClient, page: str, told: Counter[str]) -> None:
-    tag, pace, changed = "", 1.0, asyncio.Event()
-
-    async def hear() -> None:
-        async with client.stream("GET", "/api/v1/live?limit=1") as stream:
-            async for line in stream.aiter_lines():
-                if line.startswith("event:"):
-                    changed.set()
-
-    async def ask() -> None:
-        nonlocal tag, pace
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(5.0, pace)):
-                    await changed.wait()
-            changed.clear()
-            wanted = {"X-Windlass-Regions": "shared", **({"If-None-Match": tag} if tag else {})}
-            answer = await client.get(f"/dashboard{page}", headers=wanted)
-            told["asked"] += 1
-            told["same"] += answer.status_code == 304
-            tag, pace = answer.headers.get("etag", tag), float(answer.headers.get("x-windlass-pace", pace))
-            await asyncio.sleep(pace)
-
-    await asyncio.sleep(random.uniform(0, 2))
-    await asyncio.gather(hear(), ask())
-
-
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["serve", url]:
             asyncio.run(_serve(url))
         case ["work", url, jobs]:
             asyncio.run(_work(url, int(jobs)))
-        case ["watch", port, key, n, seconds]:
-            asyncio.run(_watch(int(port), key, int(n), float(seconds)))
+        case ["watch", port, sessions, seconds]:
+            print(json.dumps(watch(int(port), sessions.split(","), float(seconds))))
         case _:
             sys.exit("see script/bench --dashboard")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 STALE = 30.0
 """seconds: while somebody asks anew, others are given an answer of up to this age at once"""
+PATIENT = 1.0
+"""seconds: but not who accepts less than this age, and so waits for a change to be seen"""
 
 
 class Shared(Generic[A]):
@@ -29,7 +31,7 @@ class Shared(Generic[A]):
         """An answer that was asked for at most so long ago. With an age of nothing it was asked for after this call."""
         oldest = time.monotonic() - max_age.total_seconds()
         turn = self._lock()
-        if self._answer is not None and (self._asked_at >= oldest or (max_age and turn.locked() and self._usable())):
+        if self._answer is not None and (self._asked_at >= oldest or (self._patient(max_age) and turn.locked())):
             return self._answer
         async with turn:
             if self._answer is None or self._asked_at < oldest:
@@ -37,8 +39,8 @@ class Shared(Generic[A]):
                 self._answer, self._asked_at = await ask(), began
             return self._answer
 
-    def _usable(self) -> bool:
-        return self._asked_at > time.monotonic() - self._stale
+    def _patient(self, max_age: timedelta) -> bool:
+        return max_age.total_seconds() >= PATIENT and self._asked_at > time.monotonic() - self._stale
 
     def _lock(self) -> asyncio.Lock:
         # A lock belongs to one event loop, and an application may be used in several, one after another.

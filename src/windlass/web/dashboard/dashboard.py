@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import random
 from datetime import timedelta
 from functools import partial
 from traceback import format_exception
@@ -150,12 +151,15 @@ class Dashboard:
             caller.scopes,
             None if caller.grants == ANYTHING else caller.name,
         )
-        question = name, visit.base, request.url.path, request.url.query, who
+        # Told of the same change, they share what was rendered after it.
+        question = name, visit.base, request.url.path, request.url.query, who, visit.told
         # Who has just done something is to see it.
         age = timedelta(0) if request.headers[REGIONS] == OWN else _SHARED
         found = await self._shared.get(question, partial(self._render, name, visit), age)
         live = cast("Live", request.app.state.live)
-        pace = min(max(1.0, live.streams / _VIEWERS_PER_SECOND), _SLOWEST)
+        pace = min(live.streams / _VIEWERS_PER_SECOND, _SLOWEST)
+        # Many were told at the same moment: they are not to ask at the same moment again and again.
+        pace = pace * random.uniform(0.8, 1.2) if pace > 1 else 1.0
         headers = {"ETag": found.tag, "X-Windlass-Pace": f"{pace:.1f}"}
         if request.headers.get("if-none-match") == found.tag:
             return Response(status_code=304, headers=headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlencode
 
 from windlass.core.errors import SettingsError
@@ -21,15 +21,20 @@ if TYPE_CHECKING:
     from windlass.web.answers import Answers
     from windlass.web.callers import Caller
     from windlass.web.dashboard.room import Page
+    from windlass.web.live.live import Live
 
 PREFIX = "/dashboard"
 API = "/api/v1"
 REGIONS = "X-Windlass-Regions"
 """the header of who asks for the live regions of a page alone"""
+TOLD = "X-Windlass-Told"
+"""the header with the id of the event that somebody was told last: what they are shown is not to be older"""
 OWN = "own"
 """said in it: not what was rendered for others a moment ago"""
 THEMES = ("system", "light", "dark")
 TIMES = ("ago", "local", "utc")
+_AGE, _TOLD_AGE = 1.0, 0.9
+"""seconds: who was told of a change is not given what is older than the change while others ask anew"""
 
 
 class Visit:
@@ -100,10 +105,21 @@ class Visit:
         """Whether the page is there, and its live regions alone are asked for."""
         return REGIONS in self.request.headers
 
-    @cached_property
+    @property
     def age(self) -> float:
-        """How old answers may be, in seconds: nothing for who has just done something, and is to see it."""
-        return 0.0 if self.request.headers.get(REGIONS) == OWN else 1.0
+        """How old answers may be, in seconds: nothing for who has just done something, and is to see it.
+
+        For who was told of a change they are not older than the look that found it: many who were told share them.
+        """
+        if self.request.headers.get(REGIONS) == OWN:
+            return 0.0
+        live = cast("Live", self.request.app.state.live)
+        return min(_TOLD_AGE, live.hub.age_of(self.told)) if self.told else _AGE
+
+    @cached_property
+    def told(self) -> str:
+        """The event that the caller was told last; nothing where there was none."""
+        return self.request.headers.get(TOLD, "")
 
     # Addresses, wherever the dashboard is mounted.
 

@@ -77,6 +77,12 @@ class Hub:
             self._woken.remove(woken)
             self._rest()
 
+    def age_of(self, event: str) -> float:
+        """Seconds since the look began that found what was told with this id; 0 where that is not known here."""
+        name, _, _ = event.rpartition(".")
+        found = next((one for one in self._watches.values() if isinstance(one, ViewWatch) and one.name == name), None)
+        return 0.0 if found is None else time.monotonic() - found.looked_at
+
     def _rest(self) -> None:
         """Look no more when nobody is there."""
         if not self._woken and self._keeper is not None:
@@ -129,12 +135,19 @@ class Hub:
 
     async def _look_on(self, told: asyncio.Event) -> None:
         while True:
+            if told.is_set():
+                self._stir()
             told.clear()
             left = await self._look()
             await asyncio.sleep(self._pace.gap)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, left - self._pace.gap)):
                     await told.wait()
+
+    def _stir(self) -> None:
+        for watch in self._watches.values():
+            if isinstance(watch, ViewWatch):
+                watch.stir()
 
     async def _look(self) -> float:
         """Look at what may have changed; gives the seconds until the next look at the latest."""

@@ -70,17 +70,29 @@ class ViewWatch(Watch):
         self.name = name
         """with a revision behind it, what a client names when it comes again"""
         self.revision = 0
-        self.due = 0.0
-        """when it may be looked at again, by the monotonic clock"""
+        self.looked_at = 0.0
+        """when the look began that found what is told last, by the monotonic clock"""
+        self._due, self._free = 0.0, 0.0
+        """when it is to be looked at again in any case, and when it may be because something has changed"""
+        self._stirred = False
         self._rows: dict[str, _Row] = {}
         self._ids: tuple[tuple[str, ...], int] = (), 0
         self._counts: tuple[str | None, int] = None, 0
         self._counts_due = 0.0
         self._since = lru_cache(maxsize=8)(self._told_since)
 
+    @property
+    def due(self) -> float:
+        """When it is to be looked at again, by the monotonic clock."""
+        return self._free if self._stirred else self._due
+
+    def stir(self) -> None:
+        """The store has told of a change, which may be one of this view."""
+        self._stirred = True
+
     async def look(self) -> None:
         """Read rows and counts, by the caller's own question; tell if they differ."""
-        began = time.monotonic()
+        began, stirred, self._stirred = time.monotonic(), self._stirred, False
         jobs, counts, next_one = await self._jobs(), await self._counted(), self.revision + 1
         rows = {job.id: self._row(job, next_one) for job in jobs}
         ids = tuple(rows)
@@ -93,9 +105,12 @@ class ViewWatch(Watch):
         if recounted:
             self._counts = counts, next_one
         now = time.monotonic()
-        self.due = now + min(max(self._pace.view_gap, _SHARE * (now - began)), _SELDOM)
+        rest = _SHARE * (now - began)
+        self._due = now + min(max(self._pace.view_gap, rest), _SELDOM)
+        # After a while in which nothing happened, the first change is not to wait: only changes keep others waiting.
+        self._free = self._due if stirred else now + min(rest, _SELDOM)
         if changed or not self.revision:
-            self.revision = next_one
+            self.revision, self.looked_at = next_one, began
             self._since.cache_clear()
             self.tell()
 
@@ -118,7 +133,7 @@ class ViewWatch(Watch):
         if self._view.ids:
             return None
         if not self._view.search and self._room.user is None:
-            by = (await self._app.stats.counts()).by
+            by = (await self._app.stats.counts(max_age=self._pace.gap)).by
             return json.dumps([_count(one.queue, one.status, one.count) for one in by])
         if time.monotonic() < self._counts_due:
             return self._counts[0]

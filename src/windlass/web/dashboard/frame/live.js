@@ -5,7 +5,8 @@ import { times } from "./time.js";
 
 const policy = window.trustedTypes?.createPolicy("windlass", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
 const REGIONS = "X-Windlass-Regions";
-const state = { source: null, paused: false, fresh: Date.now(), wanted: false, busy: false, pace: 1, tries: 0, how: "again", tag: "", timer: 0, waits: 0, over: false };
+const TOLD = "X-Windlass-Told";
+const state = { source: null, paused: false, fresh: Date.now(), wanted: false, busy: false, pace: 1, tries: 0, how: "again", tag: "", told: "", timer: 0, waits: 0, over: false };
 const data = document.body.dataset;
 const regions = () => document.querySelectorAll("[data-live]");
 
@@ -49,7 +50,7 @@ export async function load(how = "shared") {
   state.busy = true;
   state.wanted = false;
   try {
-    const headers = { [REGIONS]: how, ...(state.tag && { "If-None-Match": state.tag }) };
+    const headers = { [REGIONS]: how, ...(state.tag && { "If-None-Match": state.tag }), ...(state.told && { [TOLD]: state.told }) };
     const address = asking.address();
     const answer = await fetch(address, { headers, cache: "no-store", redirect: "error" });
     if (answer.status === 401) return end();
@@ -70,12 +71,14 @@ export async function load(how = "shared") {
   if (document.querySelector("[data-over]")) ended();
   else open();
   show();
-  later(state.wanted || how === "own" ? state.pace : Number(data.every) || 5);
+  later(state.wanted || how === "own" ? state.pace : usual());
 }
+
+const usual = () => Math.max(state.pace, Number(data.every) || 5);
 
 function later(seconds) {
   clearTimeout(state.timer);
-  if (!state.paused && !state.over && !document.hidden) state.timer = setTimeout(() => load(), Math.max(seconds, state.pace) * 1000);
+  if (!state.paused && !state.over && !document.hidden) state.timer = setTimeout(() => load(), seconds * 1000);
 }
 
 function changed() {
@@ -112,14 +115,15 @@ function open() {
   if (state.source || state.waits || state.paused || state.over || document.hidden || !data.stream) return;
   if (document.querySelector("[data-over]")) return void (state.how = "live");
   const source = (state.source = new EventSource(data.api + data.stream));
-  const came = () => {
+  const came = (event) => {
     state.how = "live";
     state.tries = 0;
+    state.told = event.lastEventId;
     changed();
   };
   for (const name of ["view", "job", "entry"]) source.addEventListener(name, came);
-  source.addEventListener("end", () => {
-    came();
+  source.addEventListener("end", (event) => {
+    came(event);
     ended();
   });
   source.addEventListener("via", (event) => (state.how = JSON.parse(event.data).via === "away" ? "again" : "live"));
@@ -172,7 +176,7 @@ export function live() {
   });
   addEventListener("pagehide", close);
   open();
-  later(Number(data.every) || 5);
+  later(usual());
   show();
   setInterval(show, 500);
 }

@@ -26,7 +26,7 @@ DAY, LATELY = timedelta(hours=24), timedelta(minutes=15)
 async def show(visit: Visit) -> dict[str, Any]:
     """Everything of the first page; of one user's jobs alone where the key is one user's."""
     window = window_of(visit)
-    charts, day = await window.charts(visit), await visit.stats.read(since=DAY)
+    charts, day = await window.charts(visit), await visit.stats.read(since=DAY, max_age=visit.age)
     stands = await standing(visit, total_of(since_of(day.lately, day.at, LATELY)))
     counts = {status: day.counts.of(status=status) for status in Status}
     failures = await failing(visit)

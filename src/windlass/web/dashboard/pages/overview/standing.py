@@ -71,7 +71,7 @@ async def standing(visit: Visit, lately: RunFigures) -> Standing:
     """How it stands for who visits; of the runs of the last time there is one verdict."""
     if not visit.sees_all:
         return Standing(queues=(), workers=(), unhandled=Counter(), findings=tuple(_errors(visit, lately)))
-    queues, workers = await visit.app.queues.list(max_age=1), await visit.app.workers.list()
+    queues, workers = await visit.app.queues.list(max_age=visit.age), await visit.app.workers.list()
     alive = [one for one in workers if one.presence is Presence.ALIVE]
     waits = any(one.depth.n for one in queues)
     found = await unhandled(visit, alive) if alive and waits else Counter[str]()

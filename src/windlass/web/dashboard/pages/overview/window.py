@@ -46,7 +46,7 @@ class Window:
 
     async def charts(self, visit: Visit, queue: str | None = None) -> Charts:
         """What there is to draw of it."""
-        return await visit.stats.charts(self.span, until=self.until, queue=queue)
+        return await visit.stats.charts(self.span, until=self.until, queue=queue, max_age=visit.age)
 
     def segments(self, visit: Visit) -> list[tuple[str, str, bool]]:
         """The choice of others: word, address, whether it is this one."""

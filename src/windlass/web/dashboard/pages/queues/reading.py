@@ -64,8 +64,8 @@ class Row:
 
 async def rows_of(visit: Visit, only: str | None = None) -> list[Row]:
     """Every queue, or one, with its last hour."""
-    queues = await visit.app.queues.list(max_age=1)
-    seen, workers = await visit.stats.read(since=HOUR), await visit.app.workers.list()
+    queues = await visit.app.queues.list(max_age=visit.age)
+    seen, workers = await visit.stats.read(since=HOUR, max_age=visit.age), await visit.app.workers.list()
     runs = seen.figures(By.QUEUE)
     return [_row(queue, seen, runs, workers) for queue in queues if only in (None, queue.name)]
 

@@ -47,7 +47,7 @@ async def show_all(visit: Visit) -> dict[str, Any]:
     found = await _known(visit)
     matching = [one for one in found if wanted.casefold() in f"{one.type} {one.queue}".casefold()]
     later = [one for one in matching if one.type > visit.asked("after")]
-    seen = await visit.stats.read(since=HOUR)
+    seen = await visit.stats.read(since=HOUR, max_age=visit.age)
     runs, workers = seen.figures(By.TYPE), await _workers(visit)
     return {
         "rows": [
@@ -74,7 +74,7 @@ async def show_one(visit: Visit) -> dict[str, Any]:
     declared = next((one for one in await _known(visit) if one.type == name), None)
     if declared is None:
         raise HandlerNotFound(f"no handler is known of the type {shown(name)}")
-    seen = await visit.stats.read(since=HOUR)
+    seen = await visit.stats.read(since=HOUR, max_age=visit.age)
     fields = fields_of(declared.payload_schema)
     return {
         "title": name,
