@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -82,3 +84,27 @@ async def test_the_figures_of_one_user_are_one_read(ask: Ask, asked: Asked) -> N
     async with ask("ann", ("read",)) as client:
         assert (await client.get(f"{PAGES}/")).status_code == 200
     assert asked.of["find"] == 2, "their newest jobs, and those that failed"
+
+
+async def test_every_link_leads_somewhere(app: Windlass, ask: Ask) -> None:
+    for queue in ("mail", "a/b"):
+        await app.enqueue("mail.send", {"to": "x"}, queue=queue, user="ann")
+    await app.enqueue("fail")
+    await app.worker(max_jobs=2).run()
+    await app.enqueue("mail.send", {"to": "y"}, delay=3600)
+    async with ask("*", ("admin",)) as client:
+        todo, seen, lost = ["/dashboard/"], set[str](), dict[str, str]()
+        while todo:
+            address = todo.pop()
+            page = await client.get(f"http://windlass{address}")
+            if page.status_code != 200:
+                lost[address] = str(page.status_code)
+            for href in re.findall(r'href="(/dashboard/[^"#]*)', page.text):
+                # Of one kind of address one is looked at: lists link to themselves in other orders.
+                link = html.unescape(href)
+                kind = re.sub(r"[0-9a-f-]{12,}", "ID", link.partition("?")[0])
+                if kind not in seen and "/assets/" not in link:
+                    seen.add(kind)
+                    todo.append(link)
+    assert lost == {}
+    assert {"/dashboard/jobs", "/dashboard/jobs/ID", "/dashboard/queues/a%252Fb", "/dashboard/health"} <= seen
