@@ -79,7 +79,7 @@ def _place(store: str, folder: Path) -> Generator[str]:
         "postgres": start_postgres,
     }
     with starts[store]() as server:
-        yield f"{server.url}/dashboard" if store == "mongo" else server.url
+        yield server.url
 
 
 def _weight(url: str) -> Figure:
