@@ -106,7 +106,6 @@ def test_who_vouches_for_users_takes_the_place_of_keys(shop: Shop) -> None:
 def test_it_listens_beyond_this_machine_only_where_there_are_keys(shop: Shop) -> None:
     refused = shop.process("--store", shop.url, "serve", "--host", "0.0.0.0", "--port", "0")
     assert (refused.code, "there are no keys yet" in refused.err) == (5, True)
-    assert shop.process("--store", shop.url, "serve", "--worker").code == 2
 
 
 def test_a_place_that_is_taken_is_told_in_a_line_and_no_key_is_made(shop: Shop) -> None:

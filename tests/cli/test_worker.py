@@ -75,7 +75,6 @@ def test_another_store_may_be_given_to_an_application(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "which application?"),
         (["nowhere:app"], "there is no module 'nowhere'"),
         (["shop:nothing"], "module 'shop' has no 'nothing'"),
         (["shop:hello"], "'shop:hello' is a JobFunction"),

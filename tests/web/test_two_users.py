@@ -6,6 +6,8 @@ with the other's words, with the bodies that it takes.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import AsyncGenerator
@@ -94,7 +96,12 @@ async def made(one: httpx.AsyncClient) -> list[str]:
 
 
 def _with_its_points(answer: httpx.Response) -> str:
-    """Its text; of a series over time only the points at which something ended, whichever minute that was."""
+    """Its text; of a series over time only the points at which something ended, whichever minute that was; of a list
+    as CSV no waits and run times.
+    """
+    if answer.headers.get("content-type", "").startswith("text/csv"):
+        rows = list(csv.DictReader(io.StringIO(answer.text)))
+        return json.dumps([{name: row[name] for name in row if name not in ("waitMs", "durationMs")} for row in rows])
     if not answer.text.startswith('{"at":'):  # only charts do
         return answer.text
     body = answer.json()

@@ -144,6 +144,8 @@ async def test_a_limited_key_operates_on_nothing_else(ask: Ask, app: Windlass, r
         ("PUT", "/schedules/{name}"): {"type": "mail.send", "every": 60, "payload": {"to": "x"}},
     }
     job = (await app.enqueue("fail", delay=3600)).id
+    if path.endswith("{id}/replay"):  # of what has ended alone
+        await app.jobs.cancel(job)
     place = path.replace("{id}", job).replace("{name}", "other")
     async with ask("*", types=["mail.*"], queues=["mail"]) as limited, ask("*") as free:
         await free.put("/schedules/other", json={"type": "fail", "every": 60})

@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from windlass.apps.imports.reading.limits import MIB, Limits
 
 
+_CELL = 32
+"""bytes of XML that a cell takes, about"""
+
+
 class ImportsSettings(BaseModel):
     """What can be set from outside."""
 
@@ -45,4 +49,6 @@ class ImportsSettings(BaseModel):
     @property
     def limits(self) -> Limits:
         """The bounds of one file."""
-        return Limits(memory=self.memory, cells=self.cells, columns=self.columns)
+        # As many cells as may be have to fit; unpacking is counted piece by piece, and takes no memory.
+        part = max(Limits().part, self.cells * _CELL)
+        return Limits(memory=self.memory, cells=self.cells, columns=self.columns, part=part, total=2 * part)
