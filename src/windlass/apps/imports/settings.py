@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from windlass.apps.imports.reading.limits import MIB, Limits
 
-
 _CELL = 32
 """bytes of XML that a cell takes, about"""
 
