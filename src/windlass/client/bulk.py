@@ -58,7 +58,7 @@ OnProgress: TypeAlias = Callable[[Bulk], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is to be done to all that match, and who wants it."""
+    """What is to be done to all jobs that match, and who asked for it."""
 
     action: Action
     actor: str

@@ -1,4 +1,4 @@
-"""Changes: one subscription for all who wait for jobs, and kept a while for the next.
+"""Changes: one subscription for all waiters for jobs, kept a while for the next.
 
 To open and close one can take longer than a job: a change stream or a connection that listens.
 """

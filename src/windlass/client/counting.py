@@ -1,6 +1,6 @@
-"""Counts that are kept: how many jobs stand where, counted seldom enough to cost little, for all who look.
+"""Counts that are kept: how many jobs stand where, counted seldom enough to cost little, for all viewers.
 
-Counting costs as much as there is to count, so it is done by whoever looks, one at a time over all processes, and
+Counting costs as much as there is to count, so it is done on demand, one at a time over all processes, and
 after a count that took long not again for a hundred times as long. In between, what has finished is carried forward by
 the minutes that every ending is counted in. Where nobody looks nothing is counted.
 """
@@ -34,13 +34,13 @@ CHEAP = timedelta(milliseconds=20)
 BEARABLE = timedelta(milliseconds=100)
 """so long may a count take that is made for somebody who wants it anew"""
 PATIENCE = timedelta(milliseconds=50)
-"""a count that takes longer goes on while whoever looks is told what was known before"""
+"""a count that takes longer goes on while callers are told what was known before"""
 FEW = 9_999
-"""so many of each status are counted for who looks first of all, and does not wait for the others"""
+"""so many of each status are counted for the very first caller, who does not wait for the rest"""
 _NAME = "count jobs"
 LOCK = "windlass.figures"
 _TURN = timedelta(seconds=30)
-"""how long others wait for one who counts, if that process dies"""
+"""how long others wait for a count whose process died"""
 _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -161,7 +161,7 @@ async def counted(store: Store, figures: Figures, max_age: timedelta) -> Counts:
         try:
             fresh = await _in_turn(store, kept, max_age)
         except StoreError:
-            # Who may only read is told what is kept, or counts for itself.
+            # A read-only account is told what is kept, or counts for itself.
             return (kept or await _recounted(store, None, max_age)).counts()
         known = fresh or kept
         if known is not None:

@@ -127,7 +127,7 @@ class DeadLettersRoom:
     ) -> DeadGroups:
         """What went wrong, by fingerprint, among the newest `most` failed jobs that match.
 
-        With a `max_age` all who ask for the same share one answer of at most that age.
+        With a `max_age` all callers that ask the same share one answer of at most that age.
         """
         check_count(most, "most")
         question = "failed", self._jobs.user, most, repr(sorted(search.items()))
@@ -215,7 +215,7 @@ class DeadLettersRoom:
 
     async def rehearse(self, *, limit: int | None = None, **search: Unpack[DeadSearch]) -> Rehearsal:
         """How many a replay of what matches would be about, and of the newest of them which it would skip, and why."""
-        from windlass.client.rehearsing import rehearse  # only who asks for it
+        from windlass.client.rehearsing import rehearse  # loaded when it is asked for
 
         words = words_of(search, DEAD_WORDS)
         return await rehearse(self._client, self._jobs, cast("Search", words), limit)
@@ -255,7 +255,7 @@ class DeadLettersRoom:
         return Discarded(matched=matched, discarded=bulk.done, left=left, dry_run=dry_run)
 
     async def _delete(self, batch: Sequence[Job], actor: str, reason: str | None) -> list[Answer]:
-        # Somebody may have queued one of them again since it was read.
+        # One of them may have been queued again since it was read.
         still_failed = frozenset({Status.FAILED})
         types = {job.id: job.type for job in batch}
         return await operate(

@@ -1,4 +1,4 @@
-"""Gauges: what stands in queues and who works, looked at from time to time; looks add up, and are told as averages."""
+"""Gauges: depths of queues and numbers of workers, sampled from time to time; samples are told as averages."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ class JobsRoom:
     def changes(self) -> AbstractAsyncContextManager[asyncio.Event]:
         """While inside, an event that is set whenever something may have changed in the store.
 
-        A hint, about whatever job: who clears it and looks has missed nothing that was told of. Not every change is
-        told of (a claim is not), so look now and then without it. All who wait in one loop share one subscription.
+        A hint, about any job: clear it, then look, and nothing that was told of is missed. Not every change is
+        told of (a claim is not), so look now and then without it. All waiters in one loop share one subscription.
         """
         return self._client.changes()
 
@@ -101,7 +101,7 @@ class JobsRoom:
         before. `where` is a line as people type it, and may give the order, too.
 
         A page that is not `complete` stopped at the bound of one call: `after=page.next` goes on from there. With a
-        `max_age` all who ask for the same page share one answer of at most that age.
+        `max_age` all callers of the same page share one answer of at most that age.
         """
         if not 1 <= limit <= MOST_ON_A_PAGE:
             raise SettingsError(f"limit is {limit}: expected 1 to {MOST_ON_A_PAGE}")
@@ -119,7 +119,7 @@ class JobsRoom:
     async def count(self, *, most: int = COUNT_CAP, max_age: float | timedelta = 0, **search: Unpack[Search]) -> Count:
         """How many match, counted up to 100,000 or so many; not exact where so many had to be looked at.
 
-        With a `max_age` all who count the same share one answer of at most that age.
+        With a `max_age` all callers that count the same share one answer of at most that age.
         """
         store, filter_, fits = await self._client.ready(), self._filter(search), fits_of(search)
 
@@ -132,7 +132,7 @@ class JobsRoom:
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or where it runs: one true sentence, and its facts."""
-        from windlass.client.explaining import explained, explained_to_its_user  # only who asks for it loads it
+        from windlass.client.explaining import explained, explained_to_its_user  # loaded when it is asked for
 
         job, store = await self.get(job_id), await self._client.ready()
         return await (explained(store, job) if self.user is None else explained_to_its_user(store, job))
@@ -140,7 +140,7 @@ class JobsRoom:
     async def look(self, job_id: str, *, max_age: float | timedelta = 0) -> Looked:
         """The job with everything that happened to it, as both stood at one moment; JobNotFound when there is none.
 
-        With a `max_age` all who look at the same job share one answer of at most that age.
+        With a `max_age` all callers that look at the same job share one answer of at most that age.
         """
         store, id_ = await self._client.ready(), check_id(job_id)
         question = ("look", id_, self.user)
@@ -148,7 +148,7 @@ class JobsRoom:
         looked = await self._shared.get(question, lambda: store.views.look(id_, self.user), age)
         if looked is None:
             raise JobNotFound(job_id)
-        return looked._replace(history=[*looked.history])  # a list of one's own, whoever else is given the answer
+        return looked._replace(history=[*looked.history])  # a list of its own, as others may be given the same answer
 
     async def history(self, job_id: str) -> list[Entry]:
         """Everything that happened to the job, oldest first; JobNotFound when there is none."""
@@ -414,7 +414,7 @@ class JobsRoom:
         return replace(filter_, user_id=self.user)
 
     def _asked(self, search: Search, filter_: Filter) -> Hashable:
-        """What is asked, alike for all who ask the same: ages in a line are counted from when each of them asks."""
+        """The question, alike for all callers that ask the same: ages in a line count from each caller's own call."""
         if "where" not in search:
             return filter_, search.get("fingerprint")
         others: Search = {**search}

@@ -31,7 +31,7 @@ T = TypeVar("T")
 TTL = timedelta(seconds=30)
 SHORTEST = timedelta(milliseconds=100)
 LONGEST_PAUSE = 0.5
-"""seconds between two tries of one who waits, at most"""
+"""seconds between two tries of a waiter, at most"""
 
 
 class Lock:
@@ -78,8 +78,9 @@ class Lock:
         kept = not self.lost
         with suppress(StoreError):
             return await store.locks.release(self.name, self.token)
-        # The answer was lost. It may have been given back, and have gone to another since, who had to wait until then:
-        # what the second answer says counts only if it is good. Without any, the lock ends when its time is over.
+        # The answer was lost. It may have been given back, and have gone to another owner since, which had to wait
+        # until then: what the second answer says counts only if it is good. Without any, the lock ends when its time is
+        # over.
         with suppress(StoreError):
             return await store.locks.release(self.name, self.token) or kept
         return kept
@@ -122,8 +123,8 @@ async def _acquired(store: Store, name: str, ttl: timedelta, wait: timedelta | N
         try:
             answer = await _ask(store, name, owner, ttl)
         except StoreUnavailable:
-            # It may have been granted all the same. The same owner who asks again is given the same grant, so it is
-            # asked once more even by one who does not wait.
+            # It may have been granted all the same. The same owner is given the same grant again, so it is
+            # asked once more even by a caller that does not wait.
             if unanswered and time.monotonic() >= until:
                 raise
             unanswered = True
@@ -132,7 +133,7 @@ async def _acquired(store: Store, name: str, ttl: timedelta, wait: timedelta | N
                 return Lock(name, answer.token, ttl, asked + ttl.total_seconds())
             if time.monotonic() >= until:
                 raise LockHeld(name, answer.until)
-        # Jittered: many who wait for one lock must not come back together.
+        # Jittered: many waiters for one lock must not come back together.
         left = max(0.0, until - time.monotonic())
         await asyncio.sleep(min(left, random.uniform(LONGEST_PAUSE / 10, LONGEST_PAUSE)))
 
@@ -142,7 +143,7 @@ async def _ask(store: Store, name: str, owner: str, ttl: timedelta) -> Granted |
     try:
         return await asyncio.shield(asking)
     except asyncio.CancelledError:
-        # It may have been granted to one who is no longer there: not until its time is over, but given back here.
+        # It may have been granted to a caller that is gone: give it back here instead of letting it run out.
         found = await _in_spite(_outcome(asking))
         if isinstance(found, Granted):
             with suppress(StoreError):

@@ -1,6 +1,6 @@
 """`app.operations`: orders for many jobs by a filter that run as jobs of their own, in a queue of their own.
 
-Whoever asks gets a job at once, and looks at its progress and its result. Any worker of the application runs it, and so
+The caller gets a job at once, with its progress and its result. Any worker of the application runs it, and so
 does a process that serves the HTTP API. It goes on after a crash with the batch that was under way.
 """
 

@@ -50,7 +50,7 @@ class OwnStats:
         type: str | None = None,
         max_age: float | timedelta = SECOND,
     ) -> Charts:
-        """What there is to draw of the user's jobs; what stood in queues and who worked is not told to one user."""
+        """What there is to draw of the user's jobs; depths of queues and workers are not told to a single user."""
         span = chart_span(since)
         seen = await self.read(span if until is None else LONGEST, max_age=max_age)
         at = seen.at if until is None else until

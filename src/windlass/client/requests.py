@@ -28,7 +28,7 @@ Standing: TypeAlias = "Attempt | Answered | UnderWay | OtherRequest"
 class Attempt:
     """A request that is ours to carry out. End it by one of `finish`, `release` and `forget`.
 
-    A process that dies before that is waited for a while; then the next who asks the same carries it out.
+    A process that dies before that is waited for a while; then the next caller that asks the same carries it out.
     """
 
     first_id: str
@@ -41,13 +41,13 @@ class Attempt:
         return ids_after(self.first_id, n)
 
     async def finish(self, answer: str) -> bool:
-        """Keep the answer for whoever asks again; False where another attempt has taken over meanwhile."""
+        """Keep the answer for the same request made again; False where another attempt has taken over meanwhile."""
         if len(answer) > LARGEST_ANSWER:
             raise SettingsError(f"the answer has {len(answer):,} characters: at most {LARGEST_ANSWER:,} are kept")
         return await (await self._client.ready()).requests.finish(self._id, self._mark, answer)
 
     async def release(self) -> bool:
-        """Something went wrong here: whoever asks again carries it out at once, with the same ids."""
+        """It failed here: the next attempt carries it out at once, with the same ids."""
         return await (await self._client.ready()).requests.release(self._id, self._mark)
 
     async def forget(self) -> bool:
@@ -64,7 +64,7 @@ class RequestsRoom:
     async def begin(self, key: str, asked: bytes, *, by: Sequence[str]) -> Standing:
         """Begin what is asked, unless it was answered, is under way, or the key stands for something else.
 
-        `by` names who asks: keys of others are other keys. Neither key nor request is kept, but hashes of them.
+        `by` names the caller: keys of others are other keys. Neither key nor request is kept, but hashes of them.
         """
         check_request_key(key)
         secret = key.encode()

@@ -1,7 +1,7 @@
 """Rolling up: what is noted by the minute is added up to five minutes, hours and four hours, for looks far back.
 
-Whoever has the duty in a fleet adds up, once what it adds is complete. Whoever looks takes the longest stretches that
-fit and fills the rest with shorter ones, down to the minutes: nothing is missing where nobody has added up yet.
+The worker that has the duty in a fleet adds up, once what it adds is complete. A reader takes the longest stretches
+that fit and fills the rest with shorter ones, down to the minutes: nothing is missing where nobody has added up yet.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ DEAD_WORDS = ("fingerprint", *(word for word in _Words.__annotations__ if word !
 def words_of(search: Search | DeadSearch, known: Collection[str] = SEARCH_WORDS) -> dict[str, object]:
     """What is searched by, each by its name; a word that is not known, and one without a value, are refused.
 
-    None is no value: who has no user in hand must not be given the jobs of all users.
+    None is no value: code that lost its user must not be given the jobs of all users.
     """
     words = read_words(cast("Mapping[str, object]", search), known, "search word")
     for name, value in words.items():

@@ -1,4 +1,4 @@
-"""Answers that many ask for: one call to the store serves all who accept an answer of that age."""
+"""Shared answers: one call to the store serves all callers that accept an answer of that age."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ A = TypeVar("A")
 STALE = 30.0
 """seconds: while somebody asks anew, others are given an answer of up to this age at once"""
 PATIENT = 1.0
-"""seconds: but not who accepts less than this age, and so waits for a change to be seen"""
+"""seconds: but not callers that accept less than this age, and so wait for a change to be seen"""
 
 
 class Shared(Generic[A]):
-    """The last answer, and who asks for the next: one at a time."""
+    """The last answer, and the call that fetches the next: one at a time."""
 
     def __init__(self, stale: float = STALE) -> None:
         self._stale = stale
@@ -53,7 +53,7 @@ class Shared(Generic[A]):
 class SharedByQuestion:
     """The last answers to different questions; of each question one call to the store at a time.
 
-    Nobody is given an answer that is older than they accept, and none is kept for longer than those who asked first do.
+    No caller is given an answer that is older than it accepts, and none is kept for longer than its first caller would.
     """
 
     def __init__(self, most: int = 256) -> None:

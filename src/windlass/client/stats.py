@@ -1,4 +1,4 @@
-"""`app.stats`: how many jobs stand where, and how those that ended lately did. One call serves all who look."""
+"""`app.stats`: how many jobs stand where, and how those that ended lately did. One call serves all viewers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class StatsRoom:
 
     def only(self, user: str) -> OwnStats:
         """The figures of one user's jobs: those of others are as if they were not there."""
-        from windlass.client.jobs import JobsRoom  # only who serves users asks for it
+        from windlass.client.jobs import JobsRoom  # loaded only to serve one user's figures
         from windlass.client.own_stats import OwnStats
 
         return OwnStats(self._client, JobsRoom(self._client).only(user), self._own)
@@ -124,7 +124,7 @@ class StatsRoom:
     ) -> Charts:
         """What there is to draw of the last hour or another time, of all jobs or those of a queue or a type.
 
-        As `read`: one call to the store serves all who ask within that age, of whatever queue or type. With `until` it
+        As `read`: one call to the store serves all callers within that age, of whatever queue or type. With `until` it
         is so long a time up to that instant, in steps that are as short as for a time up to now.
         """
         span, age = chart_span(since), as_duration(max_age, "max_age")

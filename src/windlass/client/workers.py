@@ -1,4 +1,4 @@
-"""`app.workers`: who is there, judged by the store's clock."""
+"""`app.workers`: the workers that are there, judged by the store's clock."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class InUse(NamedTuple):
 def admit(job: Candidate, in_use: InUse) -> BlockedBy | None:
     """What a job that is about to start has to wait for; None if it may start.
 
-    The rate comes last: who has to wait for anything else must not spend it.
+    The rate comes last: a job that has to wait for anything else must not spend it.
     """
     limit_key, limit, running_key, rate_key, rate_n, called = job
     slots, held, starts, in_line = in_use

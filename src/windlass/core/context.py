@@ -198,7 +198,7 @@ class Ctx:
         return self._steps.run(self._steps.gather(name, list(jobs), errors))
 
     def left(self, error: BaseException | None = None) -> None:
-        """Told by who runs the handler when it has ended: StepInvalid if that hides that the job was suspended."""
+        """Called when the handler has ended: StepInvalid if that hides that the job was suspended."""
         if self._made is not None:
             self._made.refuse_hidden(error)
 

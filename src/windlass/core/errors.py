@@ -191,7 +191,7 @@ class LeaseLost(WindlassError):
 
 
 class LockHeld(WindlassError):
-    """Somebody else holds the lock."""
+    """Another owner holds the lock."""
 
     def __init__(self, name: str, until: datetime) -> None:
         super().__init__(

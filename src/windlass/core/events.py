@@ -164,7 +164,7 @@ class JobExpired:
 
 @dataclass(frozen=True, slots=True)
 class JobOperated:
-    """Somebody's order on a job was carried out. Deleted dead letters are told of as `JobDiscarded` instead."""
+    """An operator's order on a job was carried out. Deleted dead letters are told of as `JobDiscarded` instead."""
 
     name: ClassVar[str] = "job.operated"
     id: str
@@ -452,10 +452,10 @@ class Hub:
         self._fallback = fallback
         self._in_its_place: set[object] = set()
         self._each: tuple[tuple[Callable[[Event], Any], Fallback | None], ...] = ()
-        """who is told of each job by an event; and the same again where it may be silent"""
+        """listeners that are told of each job by an event; the same again where one may be silent"""
         self._gathering: tuple[Gathering, ...] = ()
         self._heeded: Sequence[Callable[[Event], Any]] = ()
-        """who heeded jobs that go well when some were claimed: who is silent is not asked anew for each of them"""
+        """listeners that wanted jobs that go well when some were claimed: silent ones are not asked for each job"""
         self._sort()
 
     def listen(self, listener: Callable[[Event], Any], *, in_place_of_fallback: bool = False) -> Callable[[], None]:
@@ -497,7 +497,7 @@ class Hub:
         return True
 
     def _heeding(self) -> Sequence[Callable[[Event], Any]]:
-        """Who wants an event of a job that goes well."""
+        """The listeners that want events of jobs that go well."""
         return [one for one, quiet in self._each if quiet is None or not quiet.silent]
 
     def tell(self, event: Event) -> None:

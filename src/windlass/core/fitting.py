@@ -70,7 +70,7 @@ class Fitting:
 
     def __init__(self, schema: Mapping[str, Any], *, quietly: bool = False) -> None:
         """Read a schema; `quietly` leaves out of what is said all that was found, as some of it may be secret."""
-        from jsonschema_rs import Draft202012Validator  # only who enqueues what others handle loads it
+        from jsonschema_rs import Draft202012Validator  # loaded only to enqueue types without a handler here
 
         formats: dict[str, Callable[[str], bool]] = {name: _reads(name) for name in _FORMATS}
         formats |= dict.fromkeys(_NOT_JUDGED, lambda _: True)

@@ -102,7 +102,7 @@ class Declaration:
         return read(self.codec, self.upgrades, payload_json)
 
     def described(self, version: str | None = None) -> Declared:
-        """What it declares, for those who do not have its code: with schemas and fingerprint. Made at each call."""
+        """What it declares, for processes without its code: with schemas and fingerprint. Made at each call."""
         return describe(self.name, self.codec, self.options, self.policy, version, self.batch)
 
     def draft(self, job_id: str, payload_json: str, options: Options) -> Draft:

@@ -1,7 +1,7 @@
 """Kept values: what a job remembers from one attempt to the next, each under a name, as JSON text.
 
 A step's result, the place a loop has come to, a signal that has come, the children it gathers: one map on the job,
-handed over with it when it is claimed. Who holds its lease adds to it; so does whoever signals it.
+handed over with it when it is claimed. The holder of its lease adds to it; so does a signal.
 """
 
 from __future__ import annotations

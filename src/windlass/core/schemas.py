@@ -17,7 +17,7 @@ def schema_of(
 
     Members go by their fields' names, as payloads are stored. A type that JSON Schema cannot tell of is anything there.
     """
-    from pydantic.json_schema import GenerateJsonSchema  # only who publishes or compares handlers loads it
+    from pydantic.json_schema import GenerateJsonSchema  # loaded only to publish or compare handlers
 
     class Generator(GenerateJsonSchema):
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as its parent has it

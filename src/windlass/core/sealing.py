@@ -31,7 +31,7 @@ class Seals(Protocol):
     """What seals and opens: a cipher with its keys."""
 
     def seal(self, text: str, place: str) -> str:
-        """The text, readable by who has the key, for this place; SettingsError where there is no key."""
+        """The text, readable with the key alone, for this place; SettingsError where there is no key."""
         ...
 
     def open(self, sealed: str, place: str) -> str:
@@ -39,7 +39,7 @@ class Seals(Protocol):
         ...
 
     def digest(self, text: str) -> str:
-        """The same for the same text, and telling nothing of it to who has no key."""
+        """The same for the same text, and telling nothing of it without the key."""
         ...
 
     def check(self) -> None:

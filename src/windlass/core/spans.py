@@ -1,4 +1,4 @@
-"""Spans: what is laid around sends, runs and steps of an application that is traced. Who writes them is a listener.
+"""Spans: what is laid around sends, runs and steps of an application that is traced. A listener writes them.
 
 Working code asks `Registry.spans`, which is None where nothing is traced; inside a run, `stepping` finds them.
 """
@@ -59,7 +59,7 @@ class Spans(Protocol):
 
 
 inside: ContextVar[Spans | None] = ContextVar("windlass_spans", default=None)
-"""who writes the spans of the job that runs here"""
+"""the writer of the spans of the job that runs here"""
 _NOTHING = nullcontext[object](None)
 
 

@@ -42,7 +42,7 @@ def read_words(given: Mapping[str, object], known: Collection[str], of: str) -> 
 
 def unknown_word(word: str, known: Collection[str], of: str) -> SettingsError:
     """The refusal of a word, with those that are known and the one that was probably meant."""
-    from difflib import get_close_matches  # only who mistypes loads it
+    from difflib import get_close_matches  # loaded for typing errors only
 
     meant = get_close_matches(word, known, n=1)
     hint = f", did you mean {meant[0]}?" if meant else ";"

@@ -2,8 +2,8 @@
 
 A store makes connections of its own from these settings and never uses, changes or closes what it was given: its
 statements need deadlines, codecs and plans of their own, which nobody else on that client or pool must meet, and it has
-to work in several threads and event loops, to which theirs do not belong. No driver is imported here: whoever hands in
-a client has it loaded.
+to work in several threads and event loops, to which theirs do not belong. No driver is imported here: a caller that
+hands in a client has it loaded.
 """
 
 from __future__ import annotations

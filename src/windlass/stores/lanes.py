@@ -1,4 +1,4 @@
-"""Lanes: which of them the listeners of one store follow together, and word of it to the one who listens for them."""
+"""Lanes: which of them the subscribers of one store follow together, and how its listener learns of that."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Lanes:
         return frozenset[int]().union(*[ALL if each is None else each for each in lanes]) if lanes else ALL
 
     def enter(self, wake: Callable[[Notice], None]) -> None:
-        """Somebody subscribes."""
+        """Add a subscriber."""
         self._set(wake, None)
 
     def leave(self, wake: Callable[[Notice], None]) -> None:
-        """Somebody leaves."""
+        """Remove a subscriber."""
         before = self.followed
         self._of.pop(wake, None)
         self._tell_if_other_than(before)
@@ -57,7 +57,7 @@ class Lanes:
     ) -> AsyncGenerator[None, None]:
         """Give `change` the lanes to follow and those to leave, at first and whenever they change, while inside.
 
-        A connection that fails there fails the one who reads from it, too, who is told of it: such faults are not news.
+        A connection that fails there also fails its reader, which is told of it: such faults are not reported here.
         """
         keeper = asyncio.create_task(self._keep(change, faults), name="windlass-lanes")
         try:

@@ -1,4 +1,4 @@
-"""Listeners: who subscribed to the notices of one store, each told in its own loop, and the lanes that they follow."""
+"""Listeners: the subscribers to the notices of one store, each told in its own loop, and the lanes that they follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Listener(NamedTuple):
-    """One who is to be told, and where."""
+    """One subscriber, and the loop in which it is told."""
 
     loop: asyncio.AbstractEventLoop
     wake: Callable[[Notice], None]

@@ -11,8 +11,8 @@ _FIRST, _LONGEST = 0.1, 1.0
 class Patience:
     """Waits that grow from one try to the next, each by chance anywhere up to its length.
 
-    A lost connection is tried again almost at once. A server that is away or has just come back is not met by all who
-    wait for it at one moment, nor by each of them many times a second.
+    A lost connection is tried again almost at once. A server that is away or has just come back is not met by all
+    clients that wait for it at one moment, nor by each of them many times a second.
     """
 
     def __init__(self) -> None:

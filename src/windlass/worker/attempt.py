@@ -39,7 +39,7 @@ _STOPPING = "the worker was stopping when it claimed the job"
 
 
 class Attempts:
-    """The attempts of one worker. Each ends in `settle`, and there alone, whoever ends it."""
+    """The attempts of one worker. Each ends in `settle`, and there alone, whatever ended it."""
 
     def __init__(
         self,

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 PREFIX = "windlass:duty:"
 """how the names of these locks begin"""
-_LOOK = 0.05  # seconds between two looks for company of one who does not know yet if it has any
+_LOOK = 0.05  # seconds between two looks for other workers while it is not known whether there are any
 _SHORT = timedelta(seconds=1)
-_PARTING = 2.0  # seconds that one who stops takes for letting go
+_PARTING = 2.0  # seconds that a stopping worker takes for letting go
 _EACH = 1.0  # seconds: after a duty's end, one worker of the fleet asks for it in so long on average
 
 
@@ -53,7 +53,7 @@ class Duty:
         await self._on.wait()
 
     def free(self) -> None:
-        """Somebody has let go of the duty: ask for it now."""
+        """The duty was released: ask for it now."""
         if not self._on.is_set():
             self._soon.set()
 

@@ -161,7 +161,7 @@ def _stopped(running: Running, error: BaseException, hide: Hide) -> Outcome:
         case "shutdown" | "fence":
             return Released("the worker is stopping")
         case None:
-            # Nobody here stopped it: the handler cancelled itself, or something it awaited was cancelled.
+            # Not stopped from here: the handler cancelled itself, or something it awaited was cancelled.
             return Failed(described(error, hide), again=True)
 
 

@@ -1,6 +1,6 @@
 """The fleet: which of many workers follow a notice, so that one job does not wake them all.
 
-Whoever tells that jobs were queued draws a number with it. The workers that consume the queue and handle the same
+A notice that jobs were queued carries a random number. The workers that consume the queue and handle the same
 types, ordered by id, count from there: as many as there are jobs look at once, one or two more a moment later in case
 one of these is gone, and the others do nothing. A single job is told in one of a few lanes, and a worker hears only
 those in which it would look. Polling is the floor under all of this, as it is under notices.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 FEW = 3
 """so few workers all follow every notice"""
 MANY = 10
-"""of more than so many some worker polls several times a second: one who looks later is enough"""
+"""among more than so many, some worker polls several times a second: one late look is enough"""
 BACKUPS = (0.03, 0.1)
-"""seconds after which those look who look later"""
+"""seconds after which the late ones look"""
 _UNNAMED = ""  # stands for every queue that no worker names: only those who consume all queues look there
 
 
@@ -80,7 +80,7 @@ class Fleet:
         return turn(*self._place(notice.queue), notice)
 
     def leads(self, notice: Notice) -> bool:
-        """Whether this worker is the first of those who look: the one to pass the notice on if it cannot follow it."""
+        """Whether this worker is the first of those that look: it passes the notice on if it cannot follow it."""
         place, size = self._place(notice.queue)
         return size > FEW and place == first(size, notice)
 
@@ -106,5 +106,5 @@ class Fleet:
             for peer in self._peers
             if peer.handles == mine and (queue is None or not peer.queues or queue in peer.queues)
         ]
-        # Who is not among them, as at the start or after a long pause, follows every notice.
+        # A worker that is not among them, as at the start or after a long pause, follows every notice.
         return (ids.index(self._id), len(ids)) if self._id in ids else (0, 0)

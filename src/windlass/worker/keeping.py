@@ -46,8 +46,8 @@ class Keeping:
     A step of the only job that runs has nobody to share with: it is written in the handler's own task, while nothing
     else is. A task that wrote for it would cost it a turn of the loop on the way there and one on the way back.
 
-    A store that is away is waited for as long as the job's lease lasts. Who no longer waits, because its handler was
-    stopped, has its value written all the same: what was done is remembered.
+    A store that is away is waited for as long as the job's lease lasts. A caller that no longer waits, because its
+    handler was stopped, has its value written all the same: what was done is remembered.
     """
 
     def __init__(self, store: Store, hub: Hub, slots: Slots) -> None:

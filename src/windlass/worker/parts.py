@@ -107,7 +107,7 @@ class Parts:
         self.threads = Threads()
         self._in_thread = ThreadRunner(self.threads, lambda one: in_its_thread(self._client.registry.around_run(one)))
         self.outliving = Outliving(self._in_thread, self.slots, self._client.hub, self._stopping.gave_up)
-        # Its own half of the margin: where the worker lives, it is the one who gives a job up, and says so.
+        # Its own half of the margin: where the worker lives, it is the one that gives a job up, and says so.
         self.processes = ProcessRunner(self.deadlines.begin, self._config.fence.total_seconds() / 2)
 
     def _make_chores(self) -> None:

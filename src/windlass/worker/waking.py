@@ -39,11 +39,11 @@ class Waking:
     def route(
         self, claim: Callable[[], None], due: Callable[[], None], duty: Callable[[], None], cancels: Callable[[], None]
     ) -> None:
-        """Say who looks for jobs, for what is due, whether a duty is free, and for cancel requests."""
+        """Name what to wake for jobs, for what is due, for a free duty, and for cancel requests."""
         self._claim, self._due, self._duty, self._cancels = claim, due, duty, cancels
 
     def hear(self, notice: Notice) -> None:
-        """Wake who has something to do."""
+        """Wake the parts that have something to do."""
         match notice.about:
             case About.CLAIMABLE:
                 self._claimable(notice)
@@ -54,14 +54,14 @@ class Waking:
             case About.CANCEL:
                 self._look_for_cancels()
             case About.CHANGED | About.TYPES:
-                pass  # for those who wait for a job's end, and who enqueue by name; what is let in is told as claimable
+                pass  # for clients that await a job's end or enqueue by name; what is let in is told as claimable
             case About.ANYTHING:
                 self._claim()
                 self._due()
                 self._look_for_cancels()
 
     def meet(self, peers: Sequence[Peer]) -> None:
-        """Know who else has beaten lately, and hear only of what this worker would look at."""
+        """Learn which workers have a recent heartbeat, and hear only of what this worker would look at."""
         self._fleet.meet(peers)
         self._store.notices.heed(self.hear, self._fleet.lanes())
 
@@ -83,7 +83,7 @@ class Waking:
             pause = min(_PASS_LEAST, pause * 2) if busy else _PASS_EVERY
 
     def leave(self) -> None:
-        """Claim no more: what this worker is told of is for others, who may not know yet that it is about to stop."""
+        """Claim no more: pass notices on to others, which may not know yet that this worker is about to stop."""
         self._leaving = True
 
     def close(self) -> None:

@@ -115,7 +115,7 @@ class Worker:
         try:
             await asyncio.shield(main)
         except asyncio.CancelledError:
-            # Whoever waits has no more time: hand everything back now, or it would be found only when leases expire.
+            # There is no more time: hand everything back now, or it would be found only when leases expire.
             self.stop(now=True)
             await asyncio.wait([main])
             raise

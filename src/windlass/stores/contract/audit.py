@@ -1,4 +1,4 @@
-"""Audit: who did what to what, when and from where. Entries are added, and removed only by their age."""
+"""Audit: who did what, to what, when and from where. Entries are added, and removed only by their age."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from windlass.core.status import Status
 MOST_LOOKED_AT = 5_000
 """How many jobs one call of `find` looks at for words that have no index, before it says how far it came."""
 CLOCKS_APART = timedelta(minutes=10)
-"""How far the clock of who enqueues may be from the store's for a job to be found by the time it was created at."""
+"""How far an enqueueing client's clock may be off for a job still to be found by the time of its creation."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = 2**48 - 1
 

@@ -117,8 +117,8 @@ class Jobs(Protocol):
     async def age(self, after: timedelta, to: int, n: int) -> int:
         """Raise at most `n` queued jobs of a later priority to `to`, that were due, and there, so long ago.
 
-        What counts is the later of `run_at` and `created_at`: who took a turn beside those who have stood there for
-        long has not stood there itself. One call passes over no more than a thousand such newcomers of a queue.
+        What counts is the later of `run_at` and `created_at`: a job that took a turn beside jobs that have stood there
+        for long has not stood there itself. One call passes over no more than a thousand such newcomers of a queue.
         """
         ...
 
@@ -133,9 +133,9 @@ class Jobs(Protocol):
     async def prune(self, retention: Retention, n: int) -> Pruned:
         """Delete at most `n` finished jobs past their retention, and what else has expired.
 
-        Never a live job, nor one that a live job awaits. The work does not grow with what is kept. Whoever calls until
-        no more is said has had every queue looked at, and all deleted that was past its retention, but what stands
-        behind thousands that live jobs await: that may take some rounds.
+        Never a live job, nor one that a live job awaits. The work does not grow with what is kept. A caller that
+        repeats this until no more is said has had every queue looked at, and all deleted that was past its retention,
+        but what stands behind thousands that live jobs await: that may take some rounds.
         """
         ...
 

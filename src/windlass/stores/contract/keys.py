@@ -17,7 +17,7 @@ PRUNED_AT_ONCE = 100
 
 
 class KeyKind(StrEnum):
-    """Who uses it."""
+    """The person or service that uses it."""
 
     KEY = "key"
     """a program, until it is revoked or expires"""

@@ -17,7 +17,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Somebody else has it."""
+    """Another owner holds it."""
 
     until: datetime
 
@@ -28,7 +28,7 @@ class Locks(Protocol):
     async def acquire(self, name: str, owner: str, ttl: timedelta) -> Granted | Held:
         """Take the lock if it is free or has expired.
 
-        Asked again by the owner who has it, as after a lost answer, it grants the same token anew.
+        Asked again by the owner that holds it, as after a lost answer, it grants the same token again.
         """
         ...
 

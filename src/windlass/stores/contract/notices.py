@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class About(StrEnum):
-    """What a notice is about, so that only those look who have something to do."""
+    """What a notice is about, so that only processes with something to do react."""
 
     CLAIMABLE = "c"
     """jobs were queued"""
@@ -22,7 +22,7 @@ class About(StrEnum):
     CANCEL = "x"
     """a processing job was asked to stop: its worker should look which"""
     TYPES = "t"
-    """another version of a type is the newest: who enqueues by name should read it again"""
+    """a type has a newer version: clients that enqueue by name should read it again"""
     ANYTHING = "a"
     """something may have been missed: everyone should look at everything"""
 
@@ -38,7 +38,7 @@ class Notice:
     """A hint. Its sender draws which of many idle workers follow it.
 
     One that tells of a single job travels in one of a few lanes, and the end of a job in another, so that a store can
-    spare those who would not follow it.
+    spare subscribers that would not follow it.
     """
 
     about: About
@@ -47,9 +47,9 @@ class Notice:
     n: int = 1
     """how many were"""
     draw: int = 0
-    """a number by chance, the same for everyone who hears of it"""
+    """a random number, the same for every subscriber"""
     hop: int = 0
-    """how often it was passed on by one who was chosen and had no room"""
+    """how often it was passed on by a worker that was chosen and had no free slot"""
 
     @property
     def lane(self) -> int | None:

@@ -20,7 +20,7 @@ class NewRequest:
     """A request about to be carried out."""
 
     id: str
-    """of who asks and the key that they gave, as a hash: two callers never meet in one record"""
+    """a hash of the caller and the key that they gave: two callers never share one record"""
     fingerprint: str
     """of what is asked"""
     first_id: str
@@ -47,7 +47,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """Somebody carries it out now, and keeps others from it for so long at most."""
+    """It is being carried out now; others are kept from it for so long at most."""
 
     left: timedelta
 

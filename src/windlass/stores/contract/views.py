@@ -111,7 +111,7 @@ class Views(Protocol):
         """The first `n` jobs of each of these lines, those that have stood longest first.
 
         A line is what jobs are blocked by, as `BlockedBy.text` writes it. With `after`, a job that stood in a line,
-        those behind it. The work does not grow with other lines, nor with who stands before.
+        those behind it. The work does not grow with other lines, nor with the jobs that stand before.
         """
         ...
 
@@ -154,7 +154,7 @@ class Views(Protocol):
     async def recount(self, statuses: frozenset[Status], most: int = MOST_COUNTED) -> Sequence[StatusCount]:
         """How many jobs of each queue stand in each of these statuses, counted up to `most` of each status.
 
-        Costs as much as it counts: who asks sees to it that nobody asks often. Other looks go on meanwhile. What a
+        Costs as much as it counts: callers see to it that it is not asked often. Other looks go on meanwhile. What a
         store knows without counting it tells whole.
         """
         ...

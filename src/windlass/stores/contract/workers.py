@@ -1,4 +1,4 @@
-"""Workers: how each describes itself, and who is there."""
+"""Workers: how each describes itself, and which are there."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Peer:
 
 
 class Workers(Protocol):
-    """Who is there. A job's fate hangs on its lease, never on a worker's row."""
+    """The workers that are there. A job's fate hangs on its lease, never on a worker's row."""
 
     async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
         """Write how the worker is, stamped by the store; answers all that have beaten lately, by id, itself among them.

@@ -3,7 +3,7 @@
 One aggregation reads the first jobs of every queue and the server's clock; see `wanting`. One command leases what may
 run, each job only if it has not moved since it was read; the next claim of the same store reads meanwhile, behind
 these. What needs a slot, a running key or room in a rate has to pass the gate before; see `gate`. Slots and running
-keys are unique indexes, so the update that makes a job run is the one that takes them, and whoever comes second is
+keys are unique indexes, so the update that makes a job run is the one that takes them, and the second one is
 refused by the server.
 """
 
@@ -211,7 +211,7 @@ class _Claim:
         return Doubt(self._mark, dict(self._in_doubt), self._void_after)
 
     def forget_answers(self) -> None:
-        """Nobody will learn of what was taken either."""
+        """Nor will any worker learn of what was taken."""
         self._in_doubt |= {job.id: job.lease_token for job in self.taken}
 
     def in_order(self) -> list[Job]:
@@ -388,7 +388,7 @@ class _Claim:
         if "limit_key" in first and len(docs) == 1:
             values["slot"] = first["slot"]
         found: Doc = {"_id": {"$in": [doc["_id"] for doc in docs]}, "status": "queued", "moves": first["moves"]}
-        # A server that stood still carries this out when it goes on, though whoever sent it has given up long ago.
+        # A server that stood still carries this out when it goes on, though its sender gave up long ago.
         # What expires meanwhile is not leased either.
         expiries = [doc["begin_by"] - _BEFORE for doc in docs] if "begin_by" in first else []
         found["$expr"] = {"$lte": ["$$NOW", min([self._void_after, *expiries])]}

@@ -110,7 +110,7 @@ class Gate:
             free = [slot for slot in windows[key] if slot not in taken[key]]
             # One beyond the limit is of a time when it was larger, and counts as well: then all must be counted.
             if len(free) >= n and max(taken[key], default=0) < limit:
-                random.shuffle(free)  # rivals who look at the same ones rarely choose the same
+                random.shuffle(free)  # rivals that look at the same ones rarely choose the same
                 self._free[key] = free
 
     def lets_through(self, doc: Doc, now: datetime) -> bool:
@@ -150,7 +150,7 @@ class Gate:
     async def book(self, picked: Sequence[Doc]) -> tuple[datetime, list[Doc]]:
         """Book the starts of those with a rate.
 
-        Returns the instant of the booking, which is that of the start, too, and those who found no room after all.
+        Returns the instant of the booking, which is that of the start, too, and those that found no room after all.
         """
         now = latest(await self._link.now(), picked)
         refused = await self._rates.book(picked, now)
@@ -203,7 +203,7 @@ def _slots_of(key: str, window: range, limit: int) -> list[list[Doc]]:
 
 
 def _any_free(slots: set[int], limit: int) -> int:
-    """One that is free, anywhere: rivals who all began with the first would meet there."""
+    """One that is free, anywhere: rivals that all began with the first would meet there."""
     start = random.randrange(limit)
     return next(n % limit for n in range(start, start + limit) if n % limit not in slots)
 

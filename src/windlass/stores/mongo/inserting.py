@@ -74,7 +74,7 @@ class Update(NamedTuple):
     notices: Sequence[Notice] = ()
 
     def waking(self, wake: Callable[[Sequence[Notice]], str]) -> Doc:
-        """The update, which tells whoever listens."""
+        """The update, which wakes listeners."""
         return (
             {**self.update, "$set": {**self.update["$set"], "wake": wake(self.notices)}}
             if self.notices
@@ -116,7 +116,7 @@ async def insert(link: Link, drafts: Sequence[Draft], now: datetime, extra: Doc 
 async def filling(link: Link, drafts: Sequence[Draft]) -> AsyncGenerator[dict[str, int], None]:
     """While these jobs' queues are filled: the largest depth of those that have one.
 
-    Counting and filling are two steps, so those who fill a limited queue do so one after the other.
+    Counting and filling are two steps, so clients that fill a limited queue do so one after the other.
     """
     limits = await open_queues(link, {draft.options.queue for draft in drafts}, fair_queues(drafts))
     async with AsyncExitStack() as gates:
@@ -257,9 +257,9 @@ def news_of_new(docs: Sequence[Doc]) -> list[Notice]:
 
 
 async def _decide(link: Link, draft: Draft, now: datetime, depths: Depths, extra: Doc, turns: Turns) -> Inserted:
-    # Whoever held a key may end between the look and the write: look again until it is decided.
+    # The holder of a key may end between the look and the write: look again until it is decided.
     while True:
-        now = max(now, await link.now())  # it is born after whoever held its key has ended
+        now = max(now, await link.now())  # it is created after the holder of its key has ended
         asking = deciding(draft, now, depths, extra, turns, link.fair)
         try:
             verdict = await _answered(link, asking)

@@ -217,8 +217,8 @@ async def insert_together(link: Link, drafts: Sequence[Draft], now: datetime) ->
     """Jobs that await each other, in one transaction: none of them is seen before all are.
 
     A standalone server has none. There each comes after those that it awaits: one that came first would find nobody to
-    wait for, and go on at once. Whoever dies in between leaves jobs without the one that awaits them, and the same
-    insert, made again, adds it; all may have ended by then, so it is looked at right away.
+    wait for, and go on at once. A process that dies in between leaves jobs without the one that awaits them, and the
+    same insert, made again, adds it; all may have ended by then, so it is looked at right away.
     """
     if link.standalone:
         return await _insert_in_order(link, drafts, now)

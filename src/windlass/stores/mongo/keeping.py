@@ -1,7 +1,7 @@
 """Keeping: what jobs remember is written under their lease, and the time to wait for a signal runs out.
 
 Signals themselves are orders; see `operating`. Each adds a line to its job's history, and so does a time that is up:
-whoever of both comes second finds that the job has moved.
+the second of the two finds that the job has moved.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class MongoNotices(Room):
         asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
 
     def _tell_gathered(self) -> None:
-        # What is claimable is told as it came, so that all who hear of it draw alike; the rest once.
+        # What is claimable is told as it came, so that all subscribers draw alike; the rest once.
         self._gathering, gathered, self._gathered = False, self._gathered, []
         if gathered:
             self._tell_soon(gathered)

@@ -153,8 +153,8 @@ async def _carry_out(link: Link, order: Order, doc: Doc) -> Answer | None:
     if move.kind is None:
         return move.answer
     if _alone(move, doc):
-        # The job that awaits it learns how it ended while it can still be asked. It is cancelled first: who dies in
-        # between leaves that, and not a gap that looks like success.
+        # The job that awaits it learns how it ended while it can still be asked. It is cancelled first: a process that
+        # dies in between leaves that, and not a gap that looks like success.
         if not STATUSES[doc["status"]].finished:
             cancel = decide(replace(order, action=Action.CANCEL, only=None), doc, now, apart, mark)
             if not await _written(link, cancel, mark):
@@ -225,7 +225,7 @@ def _as_it_is(doc: Doc) -> Doc:
 
 
 def _notices(moves: Sequence[Move]) -> list[Notice]:
-    # Who was asked to stop, or keeps an early signal, stands as before.
+    # A job that was asked to stop, or keeps an early signal, stands as before.
     moved = [move for move in moves if move.kind is UpdateOne and move.answer.verdict is not Operated.KEPT]
     told = news_of((move.told["status"], move.queue) for move in moved)
     asked = [CANCEL] * any(move.answer.verdict is Operated.REQUESTED for move in moves)
@@ -268,7 +268,7 @@ _AFRESH = dict.fromkeys(
 def decide(order: Order, doc: Doc, now: datetime, apart: Collection[str], mark: ObjectId) -> Move:
     """What becomes of the job; `apart` are those to be told from others that take turns in their queue.
 
-    The line of history bears the mark: by it whoever wrote it knows it again.
+    The line of history carries the mark, by which its writer recognises it.
     """
     status = STATUSES[doc["status"]]
     move = Move(doc["_id"], doc["queue"], Answer(Operated.REFUSED, status), _as_it_is(doc))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from windlass.stores.mongo.connection import Doc, Link
 
 _SHORT = 1000  # of lines that are all together shorter, one look tells how many stand in each
-_GRANTS_KEPT = 32  # the newest, so that who booked can read what was granted
+_GRANTS_KEPT = 32  # the newest, so that a booker can read what was granted
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEPT = timedelta(days=1)  # how long a line that nobody looked at in time, because no worker ran, stays known
 
@@ -87,7 +87,7 @@ class Rates:
         self._in_line[key] += 1
 
     async def book(self, picked: Sequence[Doc], now: datetime) -> list[Doc]:
-        """Book a start for each of these, in order, as far as there is room; returns those who found none."""
+        """Book a start for each of these, in order, as far as there is room; returns those that found none."""
         windows: dict[Window, list[Doc]] = {}
         for doc in picked:
             if "rate_key" in doc:
@@ -158,7 +158,7 @@ async def look_again(link: Link, at: Mapping[str, datetime]) -> None:
 
 
 async def opened(link: Link, keys: Sequence[str], now: datetime) -> None:
-    """Somebody looks at these now: what is put aside from here on is written down again."""
+    """These are looked at now: what is put aside from here on is written down again."""
     if keys:
         found: Doc = {"_id": {"$in": list(keys)}, "opens": {"$lte": now}}
         await link.collection("rates").update_many(found, {"$unset": {"opens": ""}})
@@ -233,7 +233,7 @@ class Standing(NamedTuple):
 
     by: str
     room: int
-    """how many may be called now, besides those who were"""
+    """how many may be called now, besides those already called"""
     again: datetime
     """when the first of what is booked counts no more; where nothing is, a window after those start who were called"""
     known: bool

@@ -2,7 +2,7 @@
 
 Fields that have no value are absent, never null. Payload, result, metadata and error are JSON text, opaque to the
 server, so that any member name survives. `moves` counts every line a job's history ever had and so is its version:
-whoever changes a job names the `moves` that was read, and writes nothing if the job has moved since. How long a job
+a change of a job names the `moves` that was read, and writes nothing if the job has moved since. How long a job
 waited and ran follows from its instants, and is written down only when those are about to be overwritten. `called` is
 what a queued job was blocked by before `promote` called it from the line of its rate; those who still wait have
 `blocked_by`, and only they are in that index. `fair_key` is empty for a job that takes no part, in a queue where others
@@ -169,7 +169,7 @@ def change(
 ) -> Doc:
     """An update that sets these fields (None removes one), adds to others and appends its line of history.
 
-    It may wake who listens. Plain operators and not a pipeline: they cost the server less. So does leaving out what
+    It may wake listeners. Plain operators and not a pipeline: they cost the server less. So does leaving out what
     there is nothing to do for, a field to remove or a history to shorten: `of` are the jobs as they were read, if that
     was with `moves` and all fields that it may remove.
     """

@@ -72,7 +72,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "called": (["called"], {"partialFilterExpression": {"called": {"$exists": True}}}),
     # Flows: what a job still waits for, and what of it ended without success. A live job keeps its place in the first
     # while its status changes, so a look there never misses it.
-    # One that has ended, before those that await it were looked at: who died in between left it here.
+    # One that has ended, before those that await it were looked at: a process that died in between left it here.
     "frees": (["frees", "next_id"], {"partialFilterExpression": {"frees": {"$exists": True}}}),
     "awaited": (["next_id"], {"partialFilterExpression": {"next_id": {"$exists": True}, "status": {"$in": _LIVE}}}),
     "spoiled": (
@@ -85,7 +85,7 @@ JOBS: dict[str, tuple[list[str], Doc]] = {
     "signals": (["run_at"], {"partialFilterExpression": WAITS_FOR_SIGNAL}),
     "expiry": (["begin_by"], {"partialFilterExpression": {"begin_by": {"$exists": True}}}),
     # Views: ids are made in order of time, so each of these lists newest first without sorting.
-    # Those that run are few: who looks for lost leases walks them all here, and a heartbeat touches no index.
+    # Those that run are few: a look for lost leases walks them all here, and a heartbeat touches no index.
     "status": (["status", "_id", "queue"], {}),
     "queue": (["queue", "_id"], {}),
     "type": (["type", "_id"], {}),

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Pair = tuple[Transition, Doc]
 
 _PROCESSING = Status.PROCESSING.value
-_PARTS = 8  # documents for the same figures of a minute, so that those who count do not wait for each other
+_PARTS = 8  # documents for the same figures of a minute, so that concurrent counts do not wait for each other
 SPREAD = -1
 """the bucket of documents that hold whole spreads: to earlier versions they are one bucket more"""
 _RESULTS = 4_000_000  # characters of results in one update: the server takes no more than 16 MB
@@ -230,7 +230,7 @@ async def apply(link: Link, transitions: Sequence[Transition]) -> list[Verdict]:
                 before.append(doc)
         if before:
             await link.last_write_endures()
-            ended += before  # that call may not have come to free those who wait
+            ended += before  # that call may not have got as far as freeing the jobs that wait
         pairs = [(transitions[n], docs[job_id]) for job_id, n in standing.items()]
         note(standing, await write(link, pairs))
     if ended:
@@ -281,7 +281,7 @@ async def write(link: Link, pairs: Sequence[Pair], *, lost: bool = False) -> Wri
 def _as_it_stands(one: Transition, doc: Doc) -> Transition:
     """The transition to apply to a job that was asked to cancel, or that has the signal it would wait for.
 
-    Both add to its `moves`: who was not seen here is seen by the write, which then changes nothing.
+    Both add to its `moves`: a change that was not seen here is seen by the write, which then changes nothing.
     """
     if "cancel_requested_at" in doc:
         return honour_cancel(one)
@@ -297,7 +297,7 @@ async def _write_part(
     notices = news_of(((one.to.value, doc["queue"]) for one, doc in told), due=bool(waits))
     mark, wake = ObjectId(), link.news(notices)
     writes = [_update(some, now, mark, over) for some in _alike(told[:-1])]
-    # The last one wakes who listens, for all of them.
+    # The last one wakes listeners, for all of them.
     writes.append(_update([told[-1]], now, mark, over, wake))
     many = [UpdateMany(*one, hint=BY_ID) for one in writes]
     late: set[str] = set()

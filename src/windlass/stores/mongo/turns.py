@@ -1,6 +1,7 @@
 """Turns: where a job with a fair key is put among the others that wait. An order only: nobody waits for its time.
 
-Whoever inserts at the same moment may take the same turn: such jobs stand beside each other, in the order of their ids.
+Clients that insert at the same moment may take the same turn: such jobs stand beside each other, in the order of their
+ids.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ async def taken(link: Link, drafts: Sequence[Draft], now: datetime) -> Turns:
     return turns
 
 
-_UNHEARD = timedelta(seconds=2)  # how long others who looked at a queue may not know that jobs take turns there
+_UNHEARD = timedelta(seconds=2)  # how long others that looked at a queue may not know that jobs take turns there
 _LATEST = timedelta(seconds=10)  # when the last that they queued in that time has been written, too
 
 

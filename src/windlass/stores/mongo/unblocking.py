@@ -56,7 +56,7 @@ async def has_freed(link: Link, docs: Sequence[Doc]) -> None:
     """These have ended, and what awaited them has been looked at."""
     ids = [doc["_id"] for doc in docs if "next_id" in doc]
     if ids:
-        # Not waited for: who finds a mark that was lost looks once more.
+        # Not waited for: a process that finds a lost mark looks once more.
         jobs = link.jobs.with_options(write_concern=AT_ONCE)
         await jobs.update_many({"_id": {"$in": ids}}, {"$unset": {"frees": ""}}, hint=BY_ID)
 
@@ -122,9 +122,9 @@ async def _oldest(link: Link, by: str, n: int) -> list[Doc]:
 
 
 async def _call(link: Link, rated: Collection[str]) -> int:
-    """Call as many of each rate's line as have room, and write down when there is room for those who still wait.
+    """Call as many of each rate's line as have room, and write down when there is room for those that still wait.
 
-    They stay known as called, so that the claim lets them pass those who still stand there.
+    They stay known as called, so that the claim lets them pass the jobs that still stand there.
     """
     done = 0
     waiting: dict[str, datetime] = {}

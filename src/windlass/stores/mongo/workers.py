@@ -24,7 +24,7 @@ class MongoWorkers(Room):
 
     @guarded
     async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
-        """Write how the worker is, and read at the same time who else is there."""
+        """Write this worker's state and, at the same time, read the other workers."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         stamped = {

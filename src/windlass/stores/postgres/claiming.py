@@ -114,7 +114,7 @@ class Claiming:
         claim.more = True  # rivals are at what is left
 
     def _look_again_in(self, seconds: float) -> None:
-        """Maybe that was not all there is: whoever wants more is woken when it can be known."""
+        """Maybe that was not all there is: waiting workers are woken when it can be known."""
         loop = asyncio.get_running_loop()
         if loop.time() >= self._again:
             self._again = loop.time() + seconds

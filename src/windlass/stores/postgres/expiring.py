@@ -41,7 +41,7 @@ async def expire(link: Link, n: int) -> Expired:
 
 
 async def _expire(link: Link, ask: Ask, n: int) -> Expired:
-    """Who reads the expiry holds the row until the change is made."""
+    """The expiry is read under a row lock that is held until the change is made."""
     ids = [id_ for (id_,) in await ask(OVER, n)]
     if not ids:
         return NOTHING

@@ -1,6 +1,6 @@
 """Flows: a job that awaits others goes on, or is cancelled, when they have ended.
 
-Two that end at the same moment, each the other's last, do not see each other's end: whoever comes second must look once
+Two that end at the same moment, each the other's last, do not see each other's end: the second one must look once
 the first is done. So the line of a job that waits is locked before anybody looks, and after the ends were written.
 """
 

@@ -95,7 +95,7 @@ CROSS JOIN LATERAL (
 WAIT = "SELECT set_config('lock_timeout', $2::text, true), pg_advisory_xact_lock(hashtextextended($1::text, 0))"
 SLOTS = f"SELECT key, {slots_of('key')} FROM unnest($1::text[]) AS key"  # noqa: S608  # made of constants
 HOLDERS = "SELECT unique_key FROM windlass_jobs WHERE unique_key = ANY ($1::text[])"
-# Who has lines must not wait for rows.
+# A transaction that holds lines must not wait for rows.
 _FREE = """
 free AS MATERIALIZED (
     SELECT id FROM windlass_jobs WHERE id = ANY ($1::text[]) AND status || '' = 'queued' FOR UPDATE SKIP LOCKED

@@ -51,7 +51,7 @@ class PostgresJobs(Room):
         self._passed = pruning.Passed()
         self._leases = Leases()
         self._unsure: dict[str, float] = {}
-        """workers of whom a claim was lost on its way, and when: they may hold jobs that they have not heard of"""
+        """workers whose claim got no answer, and when: they may hold jobs that they do not know of"""
 
     @guarded
     async def insert(self, drafts: Sequence[Draft], tx: object | None = None) -> list[Inserted]:

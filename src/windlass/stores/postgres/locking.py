@@ -1,10 +1,10 @@
 """Advisory locks, of transactions only, and the order they are taken in.
 
-Keys come before rows, and rows before lines: who inserts or retries takes the locks of unique and idempotency keys and
-of bounded queues, then changes rows; who ends an attempt changes its row, then takes the lock of the lines that waited
-for it. Within each step the order is that of the locks' numbers: where cancelling a job would free further lines, all
-of these are taken at once. Rows that a line frees are changed only if nobody else is at them. A claim holds rows first,
-so it only tries, and leaves for later what it does not get. So no two wait for each other.
+Keys come before rows, and rows before lines: an insert or retry takes the locks of unique and idempotency keys and
+of bounded queues, then changes rows; the end of an attempt changes its row, then takes the lock of the lines that
+waited for it. Within each step the order is that of the locks' numbers: where cancelling a job would free further
+lines, all of these are taken at once. Rows that a line frees are changed only if nobody else is at them. A claim holds
+rows first, so it only tries, and leaves for later what it does not get. So no two wait for each other.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOLDER = """
 SELECT owner, expires_at FROM windlass_locks WHERE name = $1::text AND expires_at > statement_timestamp()
 """
-# The counter's row is held until the end of the transaction: of two who want one name, the second waits here.
+# The counter's row is held until the end of the transaction: of two acquirers of one name, the second waits here.
 NEXT_TOKEN = f"""
 UPDATE windlass_meta SET value = greatest(value::bigint + 1, {FIRST_TOKEN})::text
 WHERE key = 'lock_token' RETURNING value::bigint

@@ -31,7 +31,7 @@ _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX windlass_(\w+)")
 _DROPPED = "DROP INDEX "
 
 TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended($1::text, 0))"
-# Who waits for a table alone makes everybody wait who comes later.
+# Waiting for an exclusive lock on a table blocks everybody who comes later.
 HURRY = "SET LOCAL lock_timeout = '2s'"
 VALID = """
 SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid

@@ -219,7 +219,7 @@ class _Deciding:
         self._found = found
         self.holders: dict[str, str] = {}
         self.writes: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
-        # Whoever came by while the rows were held has passed over those that wait for others.
+        # Claims made while the rows were held have passed over the jobs that wait for others.
         self.waited = {job.blocked_by for job in found.values() if job.blocked_by and Kind.FLOW.blocks(job.blocked_by)}
         self.queued: list[str] = []
         self.unfinished: dict[str, str] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PASSED = 1000  # how many that live jobs await one call passes in each ending of a queue, beside those that go
 
-# Nobody who has not ended may find that one of those it awaited is gone.
+# A job that has not ended must find all the jobs that it awaited.
 _AWAITED = "(SELECT w.finished_at IS NULL FROM windlass_jobs AS w WHERE w.id = j.next_id) IS TRUE"
 # Steps from one queue and ending to the next by the index of what has finished, and in each takes the longest there,
 # from where the last call stopped. Of those that have to stay only the last is told, if there may be more behind it.

@@ -81,7 +81,7 @@ class Watch:
 async def rescue(link: Link, n: int, watch: Watch) -> tuple[list[Rescued], list[str]]:
     """Hand back what was lost; also names the queue of each job that was queued.
 
-    Who reads the expiry holds the row until the change is made.
+    The expiry is read under a row lock that is held until the change is made.
     """
     lost = await watch.look(link, n)
     return await link.transaction(lambda ask: _rescue(link, ask, lost)) if lost else ([], [])

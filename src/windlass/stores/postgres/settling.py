@@ -344,7 +344,7 @@ async def _end_free(
 async def end_and_unblock(
     link: Link, ask: Ask, statement: str, values: tuple[Any, ...], own: Sequence[str] = ()
 ) -> tuple[int, list[str] | None, list[str]]:
-    """Write ends, and let go on who waited for them, in one transaction; `own` are the lines of jobs that gather.
+    """Write ends and release the jobs that waited for them, in one transaction; `own` are lines of jobs that gather.
 
     How many took, the ids of those that were cancelled, and the queues of those that go on.
     """
@@ -354,7 +354,7 @@ async def end_and_unblock(
 
 
 def _lines(limits: list[str] | None, keys: list[str] | None, nexts: list[str] | None) -> list[str]:
-    """Who may be waiting for these ends, as COUNTED tells them."""
+    """The jobs that may be waiting for these ends, as COUNTED names them."""
     kinds = {Kind.LIMIT: limits, Kind.UNIQUE: keys, Kind.FLOW: nexts}
     return [BlockedBy(kind, key).text for kind, found in kinds.items() for key in found or ()]
 

@@ -74,7 +74,7 @@ class Rounds:
 
 
 async def sweep(link: Link, ask: Ask, n: int, rounds: Rounds) -> list[str]:
-    """Call whom a rate has room for by now, and heal what no ending freed: a way that became free otherwise."""
+    """Release jobs whose rate has room by now, and those whose way became free without an ending."""
     lines = await rates.opened(ask, n)
     return await unblock(link, ask, {*lines, *await rounds.look(ask, n)})
 

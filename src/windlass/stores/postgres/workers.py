@@ -38,7 +38,7 @@ class PostgresWorkers(Room):
 
     @guarded
     async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
-        """Write how the worker is; answers who has beaten lately."""
+        """Write this worker's state; returns the workers with a recent heartbeat."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         rows = await self.link.fetch(BEAT_AND_LOOK, worker.id, json.dumps(told), SILENT)

@@ -20,7 +20,7 @@ class Nodes:
         self.clustered = False
 
     def moved(self, told: str) -> bool:
-        """Ask whom MOVED names (`slot host:port`) from now on; returns whether that is another one than before."""
+        """Use the node that MOVED names (`slot host:port`) from now on; returns whether it is a new one."""
         host, _, port = told.rpartition(" ")[2].rpartition(":")
         before, self.at = self.at, self._url(host, int(port))
         self.clustered = True

@@ -154,7 +154,7 @@ class RedisNotices(Room):
         self._gathering = True
         self._listeners.tell(notice)
         asyncio.get_running_loop().call_later(_GATHER, self._tell_gathered)
-        # Who is told goes first, with one turn of the loop to hear of it and one to follow: a claim is on its way then
+        # Subscribers run first, with one turn of the loop to hear of it and one to follow: a claim is on its way then
         # before this connection is asked for the next notice.
         await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -23,7 +23,7 @@ class RedisWorkers(Room):
 
     @guarded
     async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
-        """Write how the worker is, and read who else is there."""
+        """Write this worker's state and read the other workers."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         handles = blake2s(SEP.join(worker.types).encode(), digest_size=8).hexdigest()

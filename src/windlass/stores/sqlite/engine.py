@@ -64,7 +64,7 @@ class Clock:
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._latest = (wall(), monotonic())
         self._read_wall, self._read_monotonic = wall, monotonic
-        self._asked = threading.RLock()  # writer, reader and whoever joins ask at once: none may undo what one followed
+        self._asked = threading.RLock()  # writer, reader and joiners ask at once: none may undo what one followed
 
     def __call__(self) -> int:
         with self._asked:
@@ -344,7 +344,7 @@ class Engine:
         return None
 
     def _allow(self, shown: int | None, now: int) -> bool:
-        """Note how far those are behind who follow the file's clock; whether they have to be told of this one."""
+        """Note how far the processes that follow the file's clock are behind; whether they must be told of this one."""
         # As long as all processes go by the host's clock none is behind. Else a process that began after the last write
         # goes on from there. It learns of this clock by its next write, the next extension at the latest: until then
         # leases that are over by this clock, and not by that process's, are left alone.

@@ -28,7 +28,7 @@ _MOST_BLOCKED = 1000  # how many jobs that may not run yet one claim puts aside 
 
 RUNNING = "SELECT count(*) FROM windlass_jobs WHERE status = 'processing' AND limit_key = ?"
 HELD = "SELECT 1 FROM windlass_jobs WHERE unique_key = ?"
-# Who is blocked by what as the members of one JSON object: one step, however many are put aside.
+# Jobs and what blocks each, as members of one JSON object: one statement, however many are put aside.
 BLOCK = f"""
 UPDATE windlass_jobs SET status = 'blocked', blocked_by = told.value, updated_at = ?, moves = moves + 1,
     history = {APPEND} || json_quote(told.value) || '}}'

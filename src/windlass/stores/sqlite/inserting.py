@@ -174,7 +174,7 @@ def _room(db: sqlite3.Connection, sql: Callable[[str], str], queues: set[str]) -
     return rooms
 
 
-# The job itself, if it is there, and who holds its unique key.
+# The job itself, if it is there, and the holder of its unique key.
 MET = """
 SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE id = ?
 UNION ALL SELECT id, status, created_at, blocked_by FROM windlass_jobs WHERE unique_key = ?

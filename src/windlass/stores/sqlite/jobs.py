@@ -275,7 +275,7 @@ class SqliteJobs:
         """Hand back what was lost."""
         if not await self._engine.read(lambda db, now: sweeping.anything_lost(db, self._sql, now)):
             return []
-        # Who keeps the file locked over the end of a lease keeps its holder from extending it. So this is done only
+        # A process that locks the file past the end of a lease keeps the holder from extending it. So this is done only
         # after the file was free for a moment in which those who waited for it had their turn.
         for _ in range(_TRIES):
             await self._engine.let_others_write()

@@ -43,7 +43,7 @@ KEPT_BY = "SELECT id, kept FROM windlass_jobs WHERE id IN (SELECT value FROM jso
 
 
 def gone_on(db: sqlite3.Connection, sql: Callable[[str], str], transitions: Sequence[Transition]) -> list[Transition]:
-    """The transitions to write: who would wait for a signal that is there goes on."""
+    """The transitions to write: a job that would wait for a signal that is already there goes on."""
     waits = [one.id for one in transitions if Kind.SIGNAL.blocks(one.blocked_by)]
     if not waits:
         return list(transitions)

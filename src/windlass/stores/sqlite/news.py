@@ -86,7 +86,7 @@ class Told(NamedTuple):
         return self.claimable + self.due + self.changed + self.anything
 
     def after(self, seen: Told) -> list[Notice]:
-        """The notices for one who has seen less."""
+        """The notices for a process that has seen less."""
         if self.anything > seen.anything:
             return [ANYTHING]
         notices: list[Notice] = []
@@ -99,7 +99,7 @@ class Told(NamedTuple):
         if self.due > seen.due:
             notices.append(Notice(About.DUE, n=self.due - seen.due))
         if self.changed > seen.changed:
-            # The file tells neither from the other; to look who was asked to stop costs a read of an index.
+            # The file tells neither from the other; looking for cancel requests costs one read of an index.
             notices += [Notice(About.CHANGED, n=self.changed - seen.changed), Notice(About.CANCEL)]
         return notices
 

@@ -34,7 +34,7 @@ class SqliteWorkers:
         self._sql = engine.sql
 
     async def beat(self, worker: WorkerInfo) -> Sequence[Peer]:
-        """Write how the worker is, and look who else is there."""
+        """Write this worker's state and read the other workers."""
         told = asdict(worker)
         del told["started_at"], told["beat_at"]
         text = json.dumps(told)

@@ -1,4 +1,4 @@
-"""Sampling: once a minute it is noted what stands in queues and who works, and what is complete is added up."""
+"""Sampling: once a minute it records what stands in queues and how many work, and adds up what is complete."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _listen(
             watch.renew(message["lease"], message["until"])
             continue
         if "job" in message:
-            # Cleared here and not by the one who takes the order: a cancel that follows at once must not be lost.
+            # Cleared here and not where the order is taken: a cancel that follows at once must not be lost.
             cancelled.clear()
         orders.put(message)
 

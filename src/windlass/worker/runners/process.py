@@ -108,7 +108,7 @@ class ProcessRunner:
     def _spawn(self, loop: asyncio.AbstractEventLoop) -> Child:
         def hear(child: Child, message: dict[str, Any] | None) -> None:
             if message is not None and "log" in message:
-                child.context.run(retell, message["log"])  # here, so that who logs much waits for who writes it
+                child.context.run(retell, message["log"])  # here: a child that logs much waits for the writer
                 return
             with suppress(RuntimeError):  # the worker's loop has closed: nobody is left to be told
                 loop.call_soon_threadsafe(self._hear, child, message)
@@ -183,7 +183,7 @@ class _Turn:
             module = self.running.declaration.call.__module__
             text = f"its process had not loaded {module} after {START_WITHIN:g} s: it was ended"
             return RemoteFailure(Failed(Error(type="JobTimeout", message=text)))
-        # It may have ended itself without a word: who does not read, as a worker that was suspended, is not spoken to.
+        # It may have ended itself without a word: nothing is sent to a worker that does not read, as when suspended.
         over = self.begun and time.monotonic() > self.running.valid_until - self._margin
         if self.fenced or (over and self.running.reason is None):
             return RemoteFailure(Released("its process ended itself when its lease could not be extended"))

@@ -166,7 +166,8 @@ local function stand_by_time(ids, known, here)
 end
 
 -- Jobs that take no part are known as well while others take turns beside them, so that no fair one that comes later is
--- put before them; of more than so many, the last only by its time. Who has left is found out when one is asked for.
+-- put before them; of more than so many, the last only by its time. Jobs that have left the line are noticed when they
+-- are looked up.
 local PLAIN_KEPT = 100
 local beside = {}
 

@@ -89,7 +89,7 @@ if redis.call('EXISTS', P .. 'blocked') == 1 then
   flush()
 end
 
--- Lines that were written by who does not know of the index are found in the same way.
+-- Lines written by versions that do not know the index are found in the same way.
 local size = redis.call('ZCARD', P .. 'lines')
 if size > LINES then
   local from = tonumber(redis.call('HGET', P .. 'meta', 'indexing') or 0)

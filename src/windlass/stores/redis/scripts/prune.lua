@@ -198,7 +198,7 @@ some_of('workers', 'forgot', function(worker, record)
     redis.call('HDEL', P .. 'consume', worker)
   end
 end)
--- What was counted by who does not know of `kinds` and `leased`.
+-- What was counted by versions that do not know `kinds` and `leased`.
 some_of('counts', 'recounted', function(name)
   local status, queue, type_ = split_line(name)
   redis.call('SADD', P .. 'kinds:' .. queue, type_)

@@ -11,7 +11,7 @@ local function write_schedule(name, known)
   stand(name, known)
 end
 
--- For schedules that were written by who does not know of `upcoming`.
+-- For schedules written by versions that do not know `upcoming`.
 local function stand_all()
   local found = redis.call('HGETALL', P .. 'schedules')
   redis.call('DEL', P .. 'upcoming')
