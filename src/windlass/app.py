@@ -377,13 +377,13 @@ class Windlass:
     def report_metrics(self, reporter: MetricsReporter) -> Callable[[], None]:
         """Have a reporter called for whatever is counted or timed here; call the result to stop.
 
-        Of this application's workers, the one on duty reports how the store stands, too, every five seconds.
+        Of all workers of the store, the one on duty reports how it and they stand, too, every five seconds.
         """
         from windlass.observability.reporting import Reporting  # only who asks for it loads it
 
         reporting = Reporting(reporter, self.registry)
         remove = self.hub.listen(reporting)
-        self.client.beside[reporting] = lambda on_duty: reporting.stand(self.queues, self.stats, on_duty)
+        self.client.beside[reporting] = lambda on_duty: reporting.stand(self.queues, self.stats, self.workers, on_duty)
 
         def stop() -> None:
             remove()

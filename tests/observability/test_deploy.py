@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,14 +29,6 @@ ASKED_FOR = {
     *("FailureRateHigh", "OldestWaitingGrows", "NoWorkerForType", "NotifierUnhealthy", "DeadLettersGrow"),
     *("LateResultsRefused", "LeasesLost"),
 }
-SILENT = {
-    "Without a worker",
-    "Waiting without a worker, by type",
-    "Ticks of schedules",
-    "Failed calls of the store",
-    "Warnings of workers",
-}
-"""panels that have nothing to show where all goes well"""
 
 
 def program(name: str) -> str:
@@ -121,6 +114,41 @@ def test_what_compose_brings_is_there() -> None:
         assert one.get("network_mode") == "host" or all(port.startswith("127.0.0.1:") for port in one["ports"])
 
 
+def test_addresses_fit_together() -> None:
+    """What is in one file is meant by another: who scrapes whom, what Grafana asks, and what the pages say."""
+    compose = COMPOSE.read_text()
+    services = yaml.safe_load(compose)["services"]
+    provisioning = DEPLOY / "grafana" / "provisioning"
+    datasources = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())["datasources"]
+    urls = {one["type"]: one["url"] for one in datasources}
+    flags = dict(one.removeprefix("--").split("=", 1) for one in services["prometheus"]["command"])
+    mounted = {volume.split(":")[1]: COMPOSE.parent / volume.split(":")[0] for volume in volumes(services)}
+    assert urls["prometheus"] == f"http://{flags['web.listen-address']}"
+    assert f"{urls['jaeger'].removeprefix('http://')}:16686" in services["jaeger"]["ports"]
+    assert (mounted["/etc/prometheus"] / Path(flags["config.file"]).name).is_file()
+    [provider] = yaml.safe_load((provisioning / "dashboards" / "windlass.yml").read_text())["providers"]
+    assert mounted[f"{provider['options']['path']}/{DASHBOARD.name}"] == DASHBOARD
+    assert mounted["/etc/grafana/provisioning"] == provisioning
+
+    config = yaml.safe_load((RULES.parent / "prometheus.yml").read_text())
+    assert config["rule_files"] == [RULES.name]
+    [scraped] = config["scrape_configs"]
+    [target] = scraped["static_configs"][0]["targets"]
+    page, traces = ((DEPLOY.parent / "docs" / name).read_text() for name in ("metrics.md", "tracing.md"))
+    assert f"--metrics-port {target.rpartition(':')[2]}" in page
+    grafana = services["grafana"]["environment"]
+    for url in (urls["prometheus"], urls["jaeger"], f"http://127.0.0.1:{grafana['GF_SERVER_HTTP_PORT']}"):
+        assert f"<{url}>" in page
+    [otlp] = re.findall(r"OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:(\d+)", traces)
+    assert f"127.0.0.1:{otlp}:{otlp}" in services["jaeger"]["ports"]
+    assert f"<http://127.0.0.1:{otlp}>" in page
+
+
+def volumes(services: dict[str, Any]) -> Iterator[str]:
+    for one in services.values():
+        yield from one.get("volumes", ())
+
+
 @pytest.fixture
 def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shop]:
     (tmp_path / "shop.py").write_text(SHOP)
@@ -147,7 +175,9 @@ def test_prometheus_reads_a_worker_and_the_alert_fires(shop: Shop) -> None:
             }
         )
     )
-    shop.start("worker", "shop:app", "--metrics-port", str(worker_port), "--poll", "100ms")
+    shop.ok("enqueue", "endless")
+    words = ("--poll", "100ms", "--exclude", "endless", "--exclude", "typo")
+    worker = shop.start("worker", "shop:app", "--metrics-port", str(worker_port), *words)
     shop.says("ready")
     with (shop.home / "prometheus.log").open("w") as log:
         prometheus = subprocess.Popen(
@@ -166,12 +196,14 @@ def test_prometheus_reads_a_worker_and_the_alert_fires(shop: Shop) -> None:
             until_sync(
                 lambda: queried(ask, 'windlass_jobs_ended_total{type="bad"} == 0'), "a 0 before the first failure"
             )
-            assert not firing(ask)
+            until_sync(lambda: firing(ask) == {"WindlassNoWorkerForType endless"}, "what nobody handles to be told")
             for _ in range(8):
                 shop.ok("enqueue", "bad")
-            until_sync(lambda: "WindlassFailureRateHigh bad" in firing(ask), "the alert to fire", within=20)
-            assert firing(ask) == {"WindlassFailureRateHigh bad"}
-            until_sync(lambda: set(empty_panels(ask)) <= SILENT, "every panel to have something to show", within=10)
+            both = {"WindlassFailureRateHigh bad", "WindlassNoWorkerForType endless"}
+            until_sync(lambda: firing(ask) == both, "the alert to fire", within=20)
+            until_sync(lambda: not set(empty_panels(ask)), "every panel to have something to show", within=10)
+            worker.send_signal(signal.SIGTERM)
+            until_sync(lambda: "WindlassNoWorkers" in firing(ask), "the end of the last worker to be told", within=20)
     finally:
         prometheus.terminate()
         prometheus.wait(10)

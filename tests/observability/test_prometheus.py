@@ -103,6 +103,23 @@ def now(metrics: Prometheus) -> Samples:
     }
 
 
+async def test_what_alerts_take_the_increase_of_is_there_before_it_happens(app: Windlass) -> None:
+    """Of a series that begins with 1 Prometheus sees no increase: the first time would be no alert."""
+    rules = (ROOT / "deploy" / "prometheus" / "windlass-alerts.yml").read_text()
+    wanted = set(re.findall(r"(?:increase|rate)\((\w+)", rules))
+    assert wanted >= {"windlass_jobs_rescued_total", "windlass_loop_blocked_seconds_count"}
+    async with app:
+        found = await scraped(app.metrics())
+        assert wanted <= {name for (name, _), n in found.items() if n == 0}
+        for type_, queue in (("send", "mail"), ("other", "mail"), ("other", "other")):
+            assert value(found, "windlass_jobs_rescued_total", type=type_, queue=queue, to="queued") == 0
+        assert value(found, "windlass_loop_blocked_seconds_bucket", le="+Inf") == 0
+        assert value(found, "windlass_schedule_ticks_total", outcome="missed") == 0
+        await app.enqueue("send")
+        found = await scraped(app.metrics())
+        assert value(found, "windlass_store_failures_total", doing="enqueue") == 0
+
+
 async def test_any_number_of_scrapes_ask_the_store_once(app: Windlass) -> None:
     calls = Calls()
     app.store = app.client.store = calls.on(app.store)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
@@ -12,7 +14,9 @@ import pytest
 
 from tests.support.apps import app_at
 from tests.support.until import until
-from windlass import SettingsError, StatsD
+from windlass import SettingsError, StatsD, Windlass
+from windlass.core.events import LoopAnswered, WorkerStopped
+from windlass.observability.reporting import Reporting
 from windlass.observability.statsd import LARGEST, MOST_TIMINGS
 
 
@@ -162,3 +166,42 @@ async def test_the_worker_on_duty_reports_how_the_store_stands(tmp_path: Path) -
     assert gauges["queue.oldest_seconds", "mail"] >= 0
     assert app.client.beside == {}
     assert app.hub.silent
+
+
+async def test_gauges_of_workers_are_those_of_all_of_them(tmp_path: Path) -> None:
+    """A server keeps what it was told last: what one worker says of itself would hide the others."""
+    app = app_at(tmp_path / "jobs.db")
+    gauges: dict[str, list[float]] = defaultdict(list)
+
+    class Reporter:
+        def increment(self, name: str, value: float, tags: Mapping[str, str]) -> None: ...
+
+        def gauge(self, name: str, value: float, tags: Mapping[str, str]) -> None:
+            gauges[" ".join((name, *tags.values()))].append(value)
+
+        def timing(self, name: str, seconds: float, tags: Mapping[str, str]) -> None: ...
+
+    @app.job
+    async def send() -> None: ...
+
+    async def always() -> None: ...
+
+    reporting = Reporting(Reporter(), app.registry)
+    async with app, app.worker(queues={"other": 3}), app.worker(queues={"another": 4}):
+        await until(lambda: both_known(app), "both workers to be known")
+        for one in ("first", "second"):
+            reporting(LoopAnswered(0.0, one, slots=9, busy=9, stuck=9, pushed=one == "first"))
+        assert not gauges
+        standing = asyncio.create_task(reporting.stand(app.queues, app.stats, app.workers, always, every=0.05))
+        await send.using(queue="elsewhere").enqueue()
+        await until(lambda: len(gauges["slots"]) > 1, "how they stand to be told of")
+        assert {name: values[-1] for name, values in gauges.items()} == {
+            "jobs.dead": 0, "slots": 7, "slots.busy": 0, "slots.stuck": 0, "notifier.healthy": 0,
+        }  # fmt: skip
+        reporting(WorkerStopped("second", 0, 0))
+        await until(lambda: gauges["notifier.healthy"][-1] == 1, "the worker without push to be forgotten")
+        standing.cancel()
+
+
+async def both_known(app: Windlass) -> bool:
+    return sum(one.slots for one in await app.workers.list()) == 7

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from windlass.observability.context import ATTRIBUTES, JobContext
 from windlass.observability.logs import FACTS, LOGGER, Logs
 from windlass.observability.plain import cleaned, plain
+from windlass.observability.turns import WholeLines
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -101,7 +102,7 @@ def write_lines(
 
     Those of handlers go there, too, whatever logger they use, unless the application has set up `logging` itself.
     """
-    handler = logging.StreamHandler(stream)
+    handler = WholeLines(stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter(color=color, process=process))
     handler.addFilter(JobContext())
     logger = logging.getLogger(LOGGER)

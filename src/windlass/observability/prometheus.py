@@ -25,10 +25,15 @@ from windlass.observability.measures import (
     JOBS_RETRIED,
     JOBS_STARTED,
     MEASURES,
+    OTHER,
+    STORE_CALLS,
+    STORE_ERRORS,
+    STORE_FAILURES,
+    TICKS,
     Kind,
     Measure,
 )
-from windlass.observability.tally import buckets_of
+from windlass.observability.tally import buckets_of, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +46,7 @@ _PREFIX = "windlass_"
 _UNITS = {Kind.COUNT: "_total", Kind.SECONDS: "_seconds", Kind.GAUGE: ""}
 _KINDS = {Kind.COUNT: "counter", Kind.SECONDS: "histogram", Kind.GAUGE: "gauge"}
 _STATUSES = ("queued", "scheduled", "retrying", "blocked", "processing", "succeeded", "failed", "cancelled")
+_RESCUED_TO = ("queued", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +118,10 @@ class Prometheus(Collector):
         """Every metric, those of the store as they were known last."""
         source = self.source
         by_measure: defaultdict[Measure, dict[tuple[str, ...], list[float]]] = defaultdict(dict)
-        for measure, labels in self._zeros():
-            by_measure[measure][labels] = [0.0]
-        for (measure, labels), cells in source.read().items():
+        counted = source.read()
+        for measure, labels in (*self._zeros(), *_zeros_of_calls(counted)):
+            by_measure[measure][labels] = [0.0] * width_of(measure)
+        for (measure, labels), cells in counted.items():
             by_measure[measure][labels] = cells
         for measure, described in COUNTED.items():
             yield _counted(described, measure, by_measure[measure])
@@ -133,13 +140,25 @@ class Prometheus(Collector):
 
     def _zeros(self) -> Iterator[tuple[Measure, tuple[str, ...]]]:
         """What has not happened yet: without a 0 before it, the first time would look as if nothing had changed."""
-        yield from ((measure, ()) for measure in MEASURES if measure.kind is Kind.COUNT and not measure.labels)
+        yield from ((measure, ()) for measure in MEASURES if measure.kind is not Kind.GAUGE and not measure.labels)
+        yield from ((TICKS, (outcome,)) for outcome in ("fired", "skipped", "missed"))
+        queues = {OTHER, *(one.options.queue for one in self._declared)}
+        # A worker takes back jobs of whatever type.
+        yield from ((JOBS_RESCUED, (OTHER, queue, to)) for queue in queues for to in _RESCUED_TO)
         for one in self._declared:
             labels = (one.name, one.options.queue)
             for measure in (JOBS_ENQUEUED, JOBS_STARTED, JOBS_RETRIED, JOBS_CRASHED, JOBS_REFUSED, JOBS_FENCED):
                 yield measure, labels
             yield from ((JOBS_ENDED, (*labels, outcome)) for outcome in ("succeeded", "retrying", "failed"))
-            yield from ((JOBS_RESCUED, (*labels, to)) for to in ("queued", "failed"))
+            yield from ((JOBS_RESCUED, (*labels, to)) for to in _RESCUED_TO)
+
+
+def _zeros_of_calls(counted: Series) -> Iterator[tuple[Measure, tuple[str, ...]]]:
+    """Failures of what the store has been called for."""
+    for measure, labels in counted:
+        if measure is STORE_CALLS:
+            yield STORE_FAILURES, labels
+            yield STORE_ERRORS, labels
 
 
 def _family(one: Described) -> CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily:

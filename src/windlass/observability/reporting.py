@@ -9,17 +9,30 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from windlass.core.errors import StoreError
+from windlass.core.events import Event, LoopAnswered, WorkerStopped
 from windlass.core.status import Status
 from windlass.observability.lines import Line
 from windlass.observability.logs import LOGGER, write
-from windlass.observability.measures import Bounds, Kind, Measurement, begun, measured, over, waited
+from windlass.observability.measures import (
+    NOTIFIER_HEALTHY,
+    SLOTS,
+    SLOTS_BUSY,
+    SLOTS_STUCK,
+    Bounds,
+    Kind,
+    Measurement,
+    begun,
+    measured,
+    over,
+    waited,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from windlass.client.queues import QueuesRoom
     from windlass.client.stats import StatsRoom
-    from windlass.core import events
+    from windlass.client.workers import WorkersRoom
     from windlass.core.gathering import Claims, Ends
     from windlass.core.job import Job
     from windlass.core.registry import Registry
@@ -68,12 +81,20 @@ class Reporting:
         self._tags: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, str]] = {}
         self._begun: deque[tuple[str, str]] = deque()
         """type and queue of jobs whose start is not reported yet; any thread may add and take"""
+        self._pushed: dict[str, bool] = {}
+        """by worker here: whether changes of the store are pushed to it"""
         self._troubled = False
 
-    def __call__(self, event: events.Event) -> None:
+    def __call__(self, event: Event) -> None:
         self._tell_begun()
+        if isinstance(event, LoopAnswered):
+            self._pushed[event.worker_id] = event.pushed
+        elif isinstance(event, WorkerStopped):
+            self._pushed.pop(event.worker_id, None)
         for measurement in measured(event, self._bounds):
-            self._tell(measurement)
+            # Of a gauge a server keeps what it was told last: those of several workers would be that of one of them.
+            if measurement.measure.kind is not Kind.GAUGE:
+                self._tell(measurement)
 
     def take_claims(self, claims: Claims) -> None:
         """How long these had waited."""
@@ -123,17 +144,25 @@ class Reporting:
         return tags
 
     async def stand(
-        self, queues: QueuesRoom, stats: StatsRoom, on_duty: Callable[[], Awaitable[None]], every: float = EVERY
+        self,
+        queues: QueuesRoom,
+        stats: StatsRoom,
+        workers: WorkersRoom,
+        on_duty: Callable[[], Awaitable[None]],
+        every: float = EVERY,
     ) -> None:
-        """Report how the store stands, every few seconds, while this worker is the one on duty."""
+        """Report how the store and all its workers stand, every few seconds, while this worker is the one on duty."""
         while True:
             await on_duty()
             try:
                 found = await queues.list(max_age=every)
                 dead = (await stats.counts(max_age=every)).of(status=Status.FAILED)
+                there = [one for one in await workers.list() if one.alive]
             except StoreError:
                 await asyncio.sleep(every)  # that it is away is announced by who works with it
                 continue
+            for one in there:
+                self._bounds.admit(one.queues)
             for queue in found:
                 tags = {"queue": self._bounds.queue(queue.name)}
                 if tags["queue"] == queue.name:  # of others there may be any number, and a gauge for all says nothing
@@ -143,6 +172,13 @@ class Reporting:
                         Kind.GAUGE, "queue.oldest_seconds", queue.oldest.total_seconds() if queue.oldest else 0, tags
                     )
             self._report(Kind.GAUGE, "jobs.dead", dead.n, {})
+            for measure, value in (
+                (SLOTS, sum(one.slots for one in there)),
+                (SLOTS_BUSY, sum(one.running for one in there)),
+                (SLOTS_STUCK, sum(one.stuck for one in there)),
+                (NOTIFIER_HEALTHY, int(all(self._pushed.values()))),
+            ):
+                self._report(Kind.GAUGE, measure.name, value, {})
             await asyncio.sleep(every)
 
     def _report(self, kind: Kind, name: str, value: float, tags: Mapping[str, str]) -> None:
