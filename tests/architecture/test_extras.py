@@ -14,9 +14,12 @@ ROOT = Path(__file__).parents[2]
 FOR_THE_HOUSE = {"all", "dev", "servers"}
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 FEATURES = sorted(EXTRAS.keys() - FOR_THE_HOUSE)
-MODULES = {"opentelemetry-api": "opentelemetry", "pyjwt": "jwt"}
+MODULES = {"opentelemetry-api": "opentelemetry", "pyjwt": "jwt", "python-docx": "docx"}
 """packages whose module has another name"""
-BEING_BUILT = {"jinja2", "opentelemetry", "prometheus_client", "textual"}
+BEING_BUILT = {
+    "anthropic", "docx", "jinja2", "openai", "opentelemetry", "prometheus_client", "pypdfium2", "snowballstemmer",
+    "textual", "typst",
+}  # fmt: skip
 """what may be installed before the code that imports it is there"""
 SERVED_WITH = {"websockets", "python-multipart"}
 """uvicorn takes the one for WebSockets, FastAPI the other for files that are sent, and they have none without"""

@@ -1,0 +1,1 @@
+"""From a document to its visible text with its layout; what came from outside is read in limited children."""

@@ -1,0 +1,1 @@
+"""From a resume to a file: Markdown, DOCX, PDF."""

@@ -1,0 +1,1 @@
+"""How well a resume suits a job description, part by part, with reasons."""

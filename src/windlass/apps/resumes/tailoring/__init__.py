@@ -1,0 +1,1 @@
+"""The same facts in the order that suits one job description."""
