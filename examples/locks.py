@@ -9,7 +9,7 @@ largest = 0
 
 
 def write(page: str, token: int) -> str:
-    """A resource that remembers the largest token it has seen refuses whoever held the lock before."""
+    """A resource that remembers the largest token it has seen refuses an earlier holder of the lock."""
     global largest  # noqa: PLW0603  # it plays a server
     if token < largest:
         return f"{page}: refused, a later holder was here"

@@ -788,7 +788,7 @@ class Windlass:
     def add_routes(self, load: Callable[[], Routes]) -> Callable[[], Routes]:
         """Hang routes of your own into the HTTP API: `load` gives them, and is called by who serves alone.
 
-        They stand behind the same door: whoever asks is known before any of them, bodies are bounded, and
+        They stand behind the same door: the caller is known before any of them runs, bodies are bounded, and
         `windlass.web` has what says who may (`Reader`, `Enqueuer`, `Operator`, `Admin`) and how to refuse.
         """
         self._routes.append(load)

@@ -79,7 +79,7 @@ def _here() -> str | None:
 
 
 def _account() -> str:
-    """Whoever is signed in here."""
+    """The account that is signed in here."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # an account without a name, as containers have

@@ -120,7 +120,7 @@ def run(argv: Sequence[str]) -> int:
         complain(error)
         return exit_code(error)
     except BrokenPipeError:
-        # Whoever read our output has enough of it. Python would complain once more at exit if it could still write.
+        # The reader of our output has closed it. Python would complain once more at exit if it could still write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (typer.Abort, KeyboardInterrupt):

@@ -532,7 +532,7 @@ def _is_entity(value: str) -> bool:
 def _instant(text: str, of: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
-        # Without a zone it is UTC: whoever asks may be anywhere.
+        # Without a zone it is UTC: the caller may be anywhere.
         return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise SettingsError(

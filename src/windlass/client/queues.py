@@ -53,7 +53,7 @@ class QueuesRoom:
     async def pause(self, *names: str) -> None:
         """Let nothing more be claimed from these; what runs goes on."""
         await (await self._client.ready()).queues.pause(_named(names))
-        self._shared = Shared()  # whoever did it sees it
+        self._shared = Shared()  # the operator sees their own change
 
     async def resume(self, *names: str) -> None:
         """Let them be claimed again."""

@@ -51,7 +51,7 @@ class Tally:
         self._file = file
         self._own: list[float] = []
         self.cells: list[float] | memoryview[float] = self._own if file is None else _mapped(file)
-        """whoever has a place may add there, under the lock"""
+        """each owner of a place may add there, under the lock"""
         self._places: dict[tuple[Measure, tuple[str, ...]], int] = {}
         self._used = 0
         self._named = _MOST * _CELL
@@ -105,7 +105,7 @@ class Tally:
 class Shared:
     """The tallies of several processes, of those that are gone, too. From any thread.
 
-    Each process has a file without a name, so nothing is left behind whoever dies first.
+    Each process has a file without a name, so nothing is left behind, whichever process dies first.
     """
 
     def __init__(self) -> None:

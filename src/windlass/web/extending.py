@@ -44,7 +44,7 @@ class Routes:
 
 
 def include(web: FastAPI, own: Iterable[Routes]) -> None:
-    """Hang them in. Whoever asks is known before any of them: without a key they answer 401."""
+    """Add them. The caller is known before any of them runs: without a key they answer 401."""
     for routes in own:
         known = get_openapi(title="", version="", routes=routes.router.routes)["paths"]
         for path, methods in known.items():

@@ -47,7 +47,7 @@ TAGS = {
     "audit": "Who did what to what. For administrators.",
     "checks": "Whether all is well, for operators.",
     "live": "What happens, while it happens.",
-    "health": "Alive, ready: for whoever watches over the process. Open.",
+    "health": "Alive and ready: for probes of load balancers and orchestrators. Open.",
     "document": "This document.",
 }
 _REFUSALS: Mapping[int, Kind] = {

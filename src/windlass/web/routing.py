@@ -145,7 +145,7 @@ async def _once(key: str, request: Request, body: bytes, carry_out: Handle) -> R
     except BaseException:
         await asyncio.shield(standing.release())
         raise
-    # Whoever asked may be gone by now; what was done is still to be kept.
+    # The caller may be gone by now; what was done is still to be kept.
     await asyncio.shield(_end(standing, answer))
     return answer
 

@@ -1,7 +1,8 @@
 """Outages: a worker for which the store was away, or which stood still itself, lets the others come back first.
 
-While the store is away nobody can extend a lease, so that leases of living workers end, too. Whoever asks first when it
-is back would find them lost; each second of waiting lets the living extend what they hold or write how it ended.
+While the store is away nobody can extend a lease, so that leases of living workers end, too. The first worker to ask
+when it is back would find them lost; each second of waiting lets the living extend what they hold or write how it
+ended.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The past of the demo's shop: its jobs of the last hours, which the store itself inserted, leased and ended then.
 
-An SQLite file takes its time from whoever opens it. So the hours before now are gone through on a clock of their own:
-jobs are inserted, claimed and ended by the calls that workers use, and what becomes of each is decided by the law. How
-long they took and which failed is made up, and no handler is called; how it is kept, counted and shown is not. Other
-stores have the clock of their server, and begin with the present.
+An SQLite file takes its time from the process that opens it. So the hours before now are gone through on a clock of
+their own: jobs are inserted, claimed and ended by the calls that workers use, and what becomes of each is decided by
+the law. How long they took and which failed is made up, and no handler is called; how it is kept, counted and shown is
+not. Other stores have the clock of their server, and begin with the present.
 """
 
 from __future__ import annotations

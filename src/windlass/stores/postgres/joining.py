@@ -1,8 +1,8 @@
 """Statements inside the caller's own transaction, through whichever driver it is on.
 
-asyncpg, psycopg 3, SQLAlchemy and Django are told apart by the names of their classes and never imported: whoever hands
-in a connection has its driver loaded already. A duplicate never aborts the transaction, as nothing is written before it
-was looked for.
+asyncpg, psycopg 3, SQLAlchemy and Django are told apart by the names of their classes and never imported: a caller that
+hands in a connection has its driver loaded already. A duplicate never aborts the transaction, as nothing is written
+before it was looked for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rates: how much of a window is spent, what a claim books there, and when there is room again.
 
-Whoever looks at the bookings of a rate in order to let somebody start has the lock of its line.
+A transaction that reads the bookings of a rate in order to let a job start holds the lock of its line.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ SELECT count(*), array_agg(DISTINCT limit_key) FILTER (WHERE limit_key IS NOT NU
     array_agg(id) FILTER (WHERE status = 'cancelled'), array_agg(queue) FILTER (WHERE gone_on)
 FROM ended
 """
-# Whoever waits for a row that somebody holds keeps all others of its batch waiting: these are asked without it, then.
+# An end that waits for a held row keeps all others of its batch waiting: these are then written without it.
 BRIEF = "brief AS MATERIALIZED (SELECT CASE WHEN {n} IS NOT NULL THEN set_config('lock_timeout', {n}, true) END)"
 RETURNED = "j.id, j.queue, j.type, j.status, j.duration_ms, j.wait_ms, j.limit_key, j.unique_running, j.next_id"
 

@@ -51,7 +51,7 @@ def address_of(connection: HTTPConnection) -> str:
     """The address of who asks, in its shortest form; empty where nobody knows it.
 
     What X-Forwarded-For says is believed from its end backwards, as long as a trusted proxy says it: what stands before
-    that was sent by whoever asks, and may say anything.
+    that the client sent, and may say anything.
     """
     proxies, address = _proxies(connection), peer_of(connection)
     hops = ",".join(connection.headers.getlist("x-forwarded-for")).split(",")
