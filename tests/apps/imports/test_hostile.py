@@ -21,7 +21,7 @@ from windlass import SettingsError
 from windlass.apps.imports.child import Child
 from windlass.apps.imports.files import check_filename
 from windlass.apps.imports.reading.limits import Limits
-from windlass.apps.imports.reading.refusal import FileRefused
+from windlass.apps.limited.refused import FileRefused
 
 SHARED = "xl/sharedStrings.xml"
 NOISE = random.Random(7)

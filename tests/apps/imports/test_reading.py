@@ -16,8 +16,9 @@ import pytest
 from tests.apps.imports.workbooks import CUSTOMERS, Formula, customers, part, repacked, workbook
 from tests.support.until import until
 from windlass.apps.imports.child import Child, Opened
-from windlass.apps.imports.reading.limits import MIB, Limits
-from windlass.apps.imports.reading.refusal import FileRefused
+from windlass.apps.imports.reading.limits import Limits
+from windlass.apps.limited.bounds import MIB
+from windlass.apps.limited.refused import FileRefused
 
 SHEET = "xl/worksheets/sheet1.xml"
 

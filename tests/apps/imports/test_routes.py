@@ -17,8 +17,8 @@ from tests.apps.imports.workbooks import CUSTOMERS, PAYABLES, customers, payable
 from tests.support.apps import app_at
 from tests.web.conftest import Ask
 from windlass import Windlass
+from windlass.apps.imports.files import XLSX
 from windlass.apps.imports.imports import Imports
-from windlass.apps.imports.routes import XLSX
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ async def test_what_is_asked_wrongly_is_told(ask: Ask, tmp_path: Path) -> None:
             assert (refused.status_code, told in refused.json()["detail"]) == (status, True), refused.text
         for files, data, status, told in (
             (file(good, "image/png"), {}, 422, "image/png"),
-            ({"file": ("a.xlsx", b"hello", XLSX)}, {"type": "ap"}, 422, "not that of a workbook"),
-            ({"file": ("a.exe", b"MZ", XLSX)}, {"type": "ap"}, 422, "can be imported"),
+            ({"file": ("a.xlsx", b"hello", XLSX)}, {"type": "ap"}, 422, "not that of a .xlsx file"),
+            ({"file": ("a.exe", b"MZ", XLSX)}, {"type": "ap"}, 422, "can be taken"),
             ({"file": ("a.xlsx\x00.exe", b"MZ", XLSX)}, {"type": "ap"}, 422, ""),
             (file(good), {"mapping": "[]", "type": "ap"}, 422, "JSON object"),
             ({"file": ("u.xlsx", b"PK\x03\x04", XLSX)}, {}, 422, "the manifest says nothing"),

@@ -11,13 +11,14 @@ from weakref import WeakKeyDictionary
 
 from windlass import Ctx, DuplicateJob, Job, Reject, Retry, SettingsError, Status, every
 from windlass.apps.imports import manifest
-from windlass.apps.imports.files import Folder, NotThere, Uploads
+from windlass.apps.imports.files import SPREADSHEETS, Folder
 from windlass.apps.imports.handler import ImportHandler
 from windlass.apps.imports.order import Order, Summary
 from windlass.apps.imports.running import Importing
 from windlass.apps.imports.settings import ImportsSettings
 from windlass.apps.imports.shipped import SHIPPED
 from windlass.apps.imports.targets.places import beside, target_at
+from windlass.apps.uploads.kept import NotThere, Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Imports:
     def __init__(self, app: Windlass, settings: ImportsSettings) -> None:
         self.app, self.settings = app, settings
         self.handlers: dict[str, ImportHandler] = {}
-        self.folder, self.uploads = Folder(settings.folder), Uploads(settings.uploads)
+        self.folder, self.uploads = Folder(settings.folder), Uploads(settings.uploads, SPREADSHEETS)
         self._address: str | None = None
         self._jobs: dict[str, JobFunction[[Order], Summary]] = {}
         self._targets: defaultdict[asyncio.AbstractEventLoop, dict[str, Target]] = defaultdict(dict)

@@ -14,21 +14,21 @@ from pydantic import Field
 from windlass import Job, JobNotFound, SettingsError, Status
 from windlass.apps.imports import sheet
 from windlass.apps.imports.cells import DateOrder
-from windlass.apps.imports.files import NotThere, Sent, TooLarge, check_filename, digest
+from windlass.apps.imports.files import SPREADSHEETS, XLSX, check_filename
 from windlass.apps.imports.imports import PREFIX, Imports
 from windlass.apps.imports.looking import Look, look
 from windlass.apps.imports.order import Order, Summary
-from windlass.apps.imports.reading.refusal import FileRefused
+from windlass.apps.limited.refused import FileRefused
+from windlass.apps.uploads.kept import NotThere, Sent, digest
+from windlass.apps.uploads.receiving import AROUND, FILE_REFUSED, name_of, receive, sent_by
 from windlass.web import (
     INVALID,
     NOT_FOUND,
-    TOO_LARGE,
     App,
     Asked,
     Caller,
     Enqueuer,
     Instant,
-    Kind,
     Reader,
     Refused,
     Repeatable,
@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from windlass import Handle
 
 BASE = "/api/v1/imports"
-UNREADABLE_FILE = Kind(422, "file-refused", "The file cannot be imported")
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_KINDS = frozenset(
-    {
-        XLSX,
-        "application/vnd.oasis.opendocument.spreadsheet",
-        "application/octet-stream",
-        "application/vnd.ms-excel",  # what browsers on Windows call a CSV file
-        "text/csv",
-        "text/plain",
-        "text/tab-separated-values",
-    }
-)
-_AROUND = 64 * 1024
-"""bytes of a form beside its file"""
-_PIECE = 256 * 1024
 
 
 class StartImport(Asked):
@@ -139,7 +123,7 @@ def routes(imports: Imports) -> Routes:
     _send(files, imports)
     _see(router, imports)
     router.include_router(files)
-    upload = Upload(largest=imports.settings.largest + _AROUND)
+    upload = Upload(largest=imports.settings.largest + AROUND)
     told = "Spreadsheets whose rows are checked and upserted; every bad cell is named."
     uploads = {f"{BASE}/xlsx/upload": upload, f"{BASE}/files": upload}
     return Routes(router=router, uploads=uploads, tags={"imports": told})
@@ -190,11 +174,11 @@ def _send(router: APIRouter, imports: Imports) -> None:
         dry: Annotated[bool, Query(alias="dryRun")] = False,
     ) -> StartedShape:
         """Send a spreadsheet and enqueue its import. It is kept under a name of the server's until it is imported."""
-        name = _checked_name(file)
+        name = name_of(file, SPREADSHEETS)
         type_ = _type(imports, name, type)
         entry = imports.looked_up(name)
         given = _mapping(mapping)
-        sent = await _taken(imports, file, name, caller)
+        sent = await receive(imports.uploads, file, owner=caller.owner, largest=imports.settings.largest)
         order = Order(
             filename=name,
             sha256=sent.sha256,
@@ -218,7 +202,7 @@ def _send(router: APIRouter, imports: Imports) -> None:
         sheet_name: Annotated[str | None, Form(alias="sheetName", max_length=100)] = None,
     ) -> UploadShape:
         """Send a spreadsheet to be tried first: its sheets, header and first rows, and the mapping for each type."""
-        sent = await _taken(imports, file, _checked_name(file), caller)
+        sent = await receive(imports.uploads, file, owner=caller.owner, largest=imports.settings.largest)
         try:
             found = await _looked(imports, sent, sheet_name)
         except BaseException:
@@ -251,7 +235,7 @@ def _see(router: APIRouter, imports: Imports) -> None:
         sheet_name: Annotated[str | None, Query(alias="sheetName", max_length=100)] = None,
     ) -> UploadShape:
         """The same as when it was sent; with another sheet, if one is named."""
-        sent = _own(imports, upload, caller)
+        sent = sent_by(imports.uploads, upload, caller)
         return UploadShape(upload=upload, size=sent.size, look=await _looked(imports, sent, sheet_name))
 
     @router.get(f"{BASE}/{{job_id}}", summary="Get an import")
@@ -356,7 +340,7 @@ async def _started(
 async def _named(imports: Imports, body: StartImport, caller: Caller) -> tuple[str, str]:
     """What a file is called, and its digest."""
     if body.upload is not None:
-        sent = _own(imports, body.upload, caller)
+        sent = sent_by(imports.uploads, body.upload, caller)
         return sent.filename, sent.sha256
     name = str(body.filename)
     try:
@@ -364,16 +348,6 @@ async def _named(imports: Imports, body: StartImport, caller: Caller) -> tuple[s
             return name, await asyncio.to_thread(digest, file)
     except NotThere as error:
         raise Refused(NOT_FOUND, str(error)) from None
-
-
-def _own(imports: Imports, token: str, caller: Caller) -> Sent:
-    try:
-        sent = imports.uploads.about(token)
-    except NotThere as error:
-        raise Refused(NOT_FOUND, str(error)) from None
-    if not caller.sees_all and sent.owner != caller.owner:
-        raise Refused(NOT_FOUND, "the file that was sent is not there any more: send it again")
-    return sent
 
 
 def _type(imports: Imports, filename: str, given: str | None) -> str:
@@ -397,41 +371,12 @@ def _mapping(text: str) -> dict[str, str]:
     return cast("dict[str, str]", given)
 
 
-def _checked_name(file: UploadFile) -> str:
-    name = check_filename((file.filename or "").replace("\\", "/").rpartition("/")[2])
-    kind = (file.content_type or "application/octet-stream").partition(";")[0].strip().lower()
-    if kind not in _KINDS:
-        raise Refused(UNREADABLE_FILE, f"the file is sent as {kind[:60]}: expected a spreadsheet")
-    return name
-
-
-async def _taken(imports: Imports, file: UploadFile, name: str, caller: Caller) -> Sent:
-    largest = imports.settings.largest
-
-    async def parts() -> AsyncIterator[bytes]:
-        first = True
-        while part := await file.read(_PIECE):
-            if (
-                first
-                and name.lower().endswith((".xlsx", ".ods"))
-                and not part.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"))
-            ):
-                raise Refused(UNREADABLE_FILE, "its content is not that of a workbook, whatever its name says")
-            first = False
-            yield part
-
-    try:
-        return await imports.uploads.take(parts(), owner=caller.owner, filename=name, largest=largest)
-    except TooLarge:
-        raise Refused(TOO_LARGE, f"a file may have {largest:,} bytes") from None
-
-
 async def _looked(imports: Imports, sent: Sent, sheet_name: str | None) -> Look:
     try:
         with imports.uploads.open(sent.token) as file:
             return await look(imports, file, sent.filename, sheet_name)
     except FileRefused as error:
-        raise Refused(UNREADABLE_FILE, f"the file cannot be imported: {error}") from None
+        raise Refused(FILE_REFUSED, f"the file cannot be imported: {error}") from None
 
 
 def _attached(name: str) -> dict[str, str]:

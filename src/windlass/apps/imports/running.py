@@ -13,11 +13,11 @@ from windlass import LeaseLost, Reject, SettingsError
 from windlass.apps.imports.cells import Reading
 from windlass.apps.imports.checking import Checker
 from windlass.apps.imports.child import Child
-from windlass.apps.imports.files import NotThere
 from windlass.apps.imports.mapping import guess
 from windlass.apps.imports.order import Summary, Told
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.targets.target import Batch, Overtaken, Refused, Run, unique
+from windlass.apps.limited.refused import FileRefused
+from windlass.apps.uploads.kept import NotThere
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from windlass.apps.imports.reading.limits import MIB, Limits
+from windlass.apps.imports.reading.limits import Limits
+from windlass.apps.limited.bounds import MIB
 
 _CELL = 32
 """bytes of XML that a cell takes, about"""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windlass import Status
-from windlass.apps.imports.files import NotThere, Sent
 from windlass.apps.imports.looking import look
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.routes import ImportShape, import_shape, job_of
+from windlass.apps.limited.refused import FileRefused
+from windlass.apps.uploads.kept import NotThere, Sent
 from windlass.web import NOT_FOUND, Page, Rail, Refused, Room, Visit
 
 if TYPE_CHECKING:

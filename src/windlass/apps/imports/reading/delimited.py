@@ -7,8 +7,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.reading.sources import Shape
+from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

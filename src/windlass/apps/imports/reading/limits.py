@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 from dataclasses import asdict, dataclass
 from typing import Any
 
-MIB = 1024 * 1024
+from windlass.apps.limited.bounds import MIB, Bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class Limits:
     """seconds of processor time"""
 
     def as_dict(self) -> dict[str, int]:
-        """For the command line of the child."""
+        """For the child."""
         return asdict(self)
 
     @staticmethod
@@ -46,15 +45,7 @@ class Limits:
         """The same from there."""
         return Limits(**given)
 
-    def bind(self) -> None:
-        """Put this process under them, before it has touched the file."""
-        for what, most in (
-            (resource.RLIMIT_AS, self.memory),
-            (resource.RLIMIT_CPU, self.cpu),
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_FSIZE, 0),
-            (resource.RLIMIT_NOFILE, 32),
-        ):
-            hard = resource.getrlimit(what)[1]
-            bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(what, (bound, bound))
+    @property
+    def bounds(self) -> Bounds:
+        """Those that the kernel keeps."""
+        return Bounds(memory=self.memory, cpu=self.cpu)

@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-from windlass.apps.imports.reading.refusal import FileRefused
+from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.reading.scanning import OLE, ZIP
+from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from openpyxl import load_workbook  # type: ignore[import-untyped]  # it has no types
 
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.reading.sources import Shape
 from windlass.apps.imports.reading.workbook import marked
+from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

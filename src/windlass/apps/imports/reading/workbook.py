@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError
 
-from windlass.apps.imports.reading.refusal import FileRefused
 from windlass.apps.imports.reading.scanning import Scan, scan
 from windlass.apps.imports.reading.sources import Shape
+from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class FileRefused(Exception):
-    """A file will never be read: it says why, in words for whoever sent it."""
+    """A file will never be read: it says why, in words for the sender."""

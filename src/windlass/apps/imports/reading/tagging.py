@@ -1,22 +1,19 @@
-"""Frames: what the child tells its parent, each as JSON after its length. What comes is data and never code."""
+"""Cells that JSON has no form for, each under one letter that says what it is."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO
 
-LENGTH = 4
-LARGEST = 64 * 1024 * 1024
-"""bytes of one frame"""
-Frame: TypeAlias = dict[str, Any]
+from windlass.apps.limited import frames
+
+if TYPE_CHECKING:
+    from windlass.apps.limited.frames import Frame
 
 
 def write(stream: BinaryIO, frame: Frame) -> None:
-    """Write one."""
-    data = json.dumps(frame, ensure_ascii=False, separators=(",", ":"), default=_tagged).encode("utf-8", "replace")
-    stream.write(len(data).to_bytes(LENGTH, "big") + data)
-    stream.flush()
+    """Write a frame of cells."""
+    frames.write(stream, frame, _tagged)
 
 
 def _tagged(cell: object) -> dict[str, str | float]:
