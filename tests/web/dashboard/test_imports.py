@@ -35,7 +35,7 @@ def book(path: Path, *more: tuple[Any, ...]) -> Path:
 
 
 async def send(page: Page, path: Path) -> None:
-    await page.set_input_files("#drop-file", path)
+    await page.set_input_files(".drop input[type=file]", path)
     await page.wait_for_url("**/imports/files/*")
 
 
@@ -76,8 +76,8 @@ async def test_what_cannot_be_imported_is_told_where_it_was_dropped(site: Site, 
     look = await site.look()
     page = await look.go("/imports")
     (tmp_path / "b.xlsx").write_bytes(b"PK\x03\x04 not a workbook")
-    await page.set_input_files("#drop-file", tmp_path / "b.xlsx")
-    await expect(page.locator("#drop-told")).to_contain_text("damaged")
+    await page.set_input_files(".drop input[type=file]", tmp_path / "b.xlsx")
+    await expect(page.locator(".drop-told")).to_contain_text("damaged")
     lacking = workbook(tmp_path / "c.xlsx", [("Invoice #", "Other"), ("1", "2")])
     await send(page, lacking)
     await page.select_option("select[name=type]", "ap")
@@ -102,7 +102,7 @@ async def test_users_see_their_own_alone_and_readers_only_look(site: Site, tmp_p
     theirs = await site.look("reader", script=script)
     page = await theirs.go("/imports")
     await expect(page.locator("main")).to_contain_text("a.xlsx")
-    assert await page.locator("#drop").count() == 0
+    assert await page.locator(".drop").count() == 0
     from windlass.web.access.keys import COOKIE
 
     await page.context.add_cookies([{"name": COOKIE, "value": other.secret, "url": site.origin, "httpOnly": True}])

@@ -1,4 +1,4 @@
-// Imports: a file that is dropped is sent and looked into; an order is made of the form.
+// Imports: an order is made of the form; what was tried is imported.
 import { toast } from "../frame/toast.js";
 
 const api = document.body.dataset.api;
@@ -12,34 +12,6 @@ async function answered(path, options) {
   } catch {
     return { ok: false, status: 0, told: { detail: "The server cannot be reached: nothing was done, or its answer was lost" } };
   }
-}
-
-const drop = document.getElementById("drop");
-if (drop) {
-  const told = document.getElementById("drop-told");
-  const chosen = document.getElementById("drop-file");
-  const say = (text, bad) => {
-    told.textContent = text;
-    told.hidden = !text;
-    told.classList.toggle("tone-bad", Boolean(bad));
-  };
-  const send = async (file) => {
-    if (!file || drop.ariaBusy === "true") return;
-    drop.ariaBusy = "true";
-    say(`${file.name} is being sent and looked into …`);
-    const form = new FormData();
-    form.append("file", file);
-    const { ok, told: found } = await answered("imports/files", { method: "POST", body: form });
-    drop.ariaBusy = "false";
-    if (ok) location.assign(`${base}imports/files/${found.upload}`);
-    else say(found.detail ?? found.title ?? "It was refused", true);
-    chosen.value = "";
-  };
-  chosen.addEventListener("change", () => send(chosen.files[0]));
-  for (const kind of ["dragenter", "dragover"]) drop.addEventListener(kind, (event) => { event.preventDefault(); drop.dataset.over = ""; });
-  for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, (event) => { event.preventDefault(); delete drop.dataset.over; });
-  drop.addEventListener("drop", (event) => send(event.dataTransfer.files[0]));
-  drop.addEventListener("submit", (event) => event.preventDefault());
 }
 
 async function start(order, failed) {

@@ -14,7 +14,7 @@ export async function call(method, path, body, refused = (why, there) => toast(w
     const told = text ? JSON.parse(text) : {};
     if (answer.ok) return told;
     const there = told.existing ? { href: `${document.body.dataset.base}jobs/${encodeURIComponent(told.existing)}`, word: "See that job" } : null;
-    refused(told.detail ?? told.title ?? `The server answered ${answer.status}`, there);
+    refused(told.detail ?? told.title ?? `The server answered ${answer.status}`, there, told);
   } catch {
     toast("The server cannot be reached: nothing was done, or its answer was lost", "bad");
   }

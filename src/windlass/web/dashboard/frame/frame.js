@@ -53,3 +53,6 @@ keys({ turnTheme, copy });
 live();
 operations();
 search();
+// What only some pages need.
+if (document.querySelector("form[data-send]")) import("./form.js").then((it) => it.forms());
+if (document.querySelector("form[data-drop]")) import("./upload.js").then((it) => it.uploads());
