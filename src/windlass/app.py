@@ -36,7 +36,7 @@ from windlass.core.retry import Retry
 from windlass.core.signals import as_duration
 from windlass.core.words import read_words
 from windlass.observability.context import bind_structlog
-from windlass.observability.logs import Logs
+from windlass.observability.logs import Logs, tell_raised
 from windlass.stores.contract import Retention
 from windlass.stores.given import store_of
 
@@ -151,7 +151,7 @@ class Windlass:
         self.retention = _kept(retention or Retention())
         self.ageing = ageing
         self.registry = Registry(allow_override=allow_override)
-        self.hub = Hub(Logs())
+        self.hub = Hub(Logs(), tell_raised)
         self.defaults = Options(max_attempts=self.settings.max_attempts)
         self.policy = Retry(self.settings.max_attempts, base=self.settings.retry_delay.total_seconds())
         self.store: Store = store or self._store()

@@ -237,7 +237,7 @@ async def test_who_follows_some_lanes_hears_of_single_jobs_in_these(store: Store
     bell, some = Bell(), frozenset(range(0, LANES, 2))
     async with store.notices.subscribe(bell.ring):
         await ready(store)
-        store.notices.heed(bell.ring, some)
+        store.notices.follow(bell.ring, some)
         for lane in (0, 2, LANES - 2):
             await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=lane), bell)
 
@@ -248,7 +248,7 @@ async def test_who_follows_some_lanes_is_spared_the_others(store: Store, other: 
     bell = Bell()
     async with store.notices.subscribe(bell.ring):
         await ready(store)
-        store.notices.heed(bell.ring, frozenset({1}))
+        store.notices.follow(bell.ring, frozenset({1}))
 
         async def spared() -> bool:
             bell.notices.clear()
@@ -260,7 +260,7 @@ async def test_who_follows_some_lanes_is_spared_the_others(store: Store, other: 
         # What is told to all still arrives: more than one job, what was passed on; and so does what is followed anew.
         await _told_until(other, Notice(About.CLAIMABLE, "mail", n=2, draw=2), bell)
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=2, hop=1), bell)
-        store.notices.heed(bell.ring, None)
+        store.notices.follow(bell.ring, None)
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=2), bell)
 
 
@@ -270,7 +270,7 @@ async def test_who_follows_no_lane_of_ends_is_spared_the_ends_of_jobs(store: Sto
     bell = Bell()
     async with store.notices.subscribe(bell.ring):
         await ready(store)
-        store.notices.heed(bell.ring, frozenset({1}))
+        store.notices.follow(bell.ring, frozenset({1}))
 
         async def spared() -> bool:
             bell.notices.clear()
@@ -279,7 +279,7 @@ async def test_who_follows_no_lane_of_ends_is_spared_the_ends_of_jobs(store: Sto
             return About.CHANGED not in {notice.about for notice in bell.notices}
 
         await until(spared, "ends to fall silent")
-        store.notices.heed(bell.ring, None)
+        store.notices.follow(bell.ring, None)
         await until(lambda: _ended(other, bell), "ends to be told again")
 
 
@@ -294,8 +294,8 @@ async def test_lanes_that_one_subscriber_follows_are_heard_though_another_of_the
     bells = [Bell(), Bell()]
     async with store.notices.subscribe(bells[0].ring), store.notices.subscribe(bells[1].ring):
         await ready(store)
-        store.notices.heed(bells[0].ring, frozenset())
-        store.notices.heed(bells[1].ring, frozenset({5}))
+        store.notices.follow(bells[0].ring, frozenset())
+        store.notices.follow(bells[1].ring, frozenset({5}))
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=5), bells[1])
         await _told_until(other, Notice(About.CLAIMABLE, "mail", draw=5 + LANES), bells[1])
 

@@ -34,6 +34,36 @@ def test_a_listener_that_raises_stops_neither_the_work_nor_the_others() -> None:
     assert heard == [AN_EVENT, AN_EVENT]
 
 
+def test_of_each_listener_that_raises_is_told_once_however_it_listens() -> None:
+    told: list[tuple[object, str]] = []
+    hub = Hub(raised=lambda listener, error: told.append((listener, str(error))))
+
+    def broken(event: Event) -> None:
+        raise ValueError(event.name)
+
+    class Gatherer:
+        def __call__(self, event: Event) -> None:
+            raise ValueError(event.name)
+
+        def take_claims(self, claims: Claims) -> None:
+            raise ValueError("claims")
+
+        def take_start(self, job: Job) -> None:
+            raise ValueError("start")
+
+        def take_ends(self, ends: Ends) -> None:
+            raise ValueError("ends")
+
+    gatherer = Gatherer()
+    hub.listen(broken)
+    hub.listen(gatherer)
+    for _ in range(2):
+        hub.claimed([a_job()])
+        hub.started(a_job())
+        hub.tell(AN_EVENT)
+    assert told == [(gatherer, "claims"), (broken, "job.claimed")]
+
+
 def test_a_listener_cannot_swallow_the_end_of_the_program() -> None:
     def stop(event: Event) -> None:
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.apps import app_at, until_status
 from windlass import Cancel, Logs, Status, Windlass
-from windlass.core.events import JobsPruned, StoreTroubled
+from windlass.core.events import Event, JobsPruned, StoreTroubled
 from windlass.observability.lines import TRACE
 from windlass.observability.logs import FACTS
 
@@ -186,6 +186,18 @@ def test_in_a_program_without_any_logging_it_comes_on_standard_error(tmp_path: P
     assert "ValueError: no good" in line
     assert "\x1b" not in line
     assert done.stdout == ""
+
+
+def test_a_listener_that_raises_is_logged_once(app: Windlass, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event) -> None:
+        raise ValueError("no")
+
+    app.listen(broken)
+    for _ in range(2):
+        app.hub.tell(JobsPruned(3))
+    [told] = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert told.name == "windlass.worker"
+    assert told.getMessage() == f"hook {__name__}.{broken.__qualname__}: it raised ValueError: no (told once)"
 
 
 def test_no_handler_is_ever_added(app: Windlass) -> None:

@@ -139,7 +139,7 @@ class Catalogue:
 
     async def _stay(self) -> None:
         async with self._store.notices.subscribe(self._hear):
-            self._store.notices.heed(self._hear, frozenset())
+            self._store.notices.follow(self._hear, frozenset())
             await self._unused()
             self._listener = None
 

@@ -438,24 +438,28 @@ class Fallback(Protocol):
 
 
 class Hub:
-    """Tells listeners what happened. A listener that raises is left out for that event and the work goes on.
+    """Tells listeners what happened. A listener that raises misses that event, and the work goes on.
 
-    The fallback is told last, unless somebody listens in its place. One with a `silent` is not told of jobs that go
-    well while it is. One that gathers (`core.gathering`) is given what happens to every job by the batch, and no event
-    of each.
+    The fallback is told last, unless another listener takes its place. One with a `silent` is not told of jobs that
+    succeed while it is true. One that gathers (`core.gathering`) is given what happens to every job by the batch, and
+    no event of each. `raised` is told once of each listener that raises, and what it raised.
     """
 
-    __slots__ = ("_each", "_fallback", "_gathering", "_heeded", "_in_its_place", "_listeners")
+    __slots__ = ("_each", "_fallback", "_gathering", "_in_its_place", "_listeners", "_raised", "_told", "_wanting")
 
-    def __init__(self, fallback: Fallback | None = None) -> None:
+    def __init__(
+        self, fallback: Fallback | None = None, raised: Callable[[object, Exception], None] | None = None
+    ) -> None:
         self._listeners: dict[object, Callable[[Event], Any]] = {}
-        self._fallback = fallback
+        self._fallback, self._raised = fallback, raised
+        self._told: list[object] = []
+        """listeners of which it is known that they raise"""
         self._in_its_place: set[object] = set()
         self._each: tuple[tuple[Callable[[Event], Any], Fallback | None], ...] = ()
         """listeners that are told of each job by an event; the same again where one may be silent"""
         self._gathering: tuple[Gathering, ...] = ()
-        self._heeded: Sequence[Callable[[Event], Any]] = ()
-        """listeners that wanted jobs that go well when some were claimed: silent ones are not asked for each job"""
+        self._wanting: Sequence[Callable[[Event], Any]] = ()
+        """listeners that wanted every job when some were claimed: silent ones are not asked again for each job"""
         self._sort()
 
     def listen(self, listener: Callable[[Event], Any], *, in_place_of_fallback: bool = False) -> Callable[[], None]:
@@ -479,7 +483,7 @@ class Hub:
         self._gathering = tuple(one for one in everybody if isinstance(one, Gathering))
         each = [one for one in everybody if not isinstance(one, Gathering)]
         self._each = tuple((one, one if hasattr(one, "silent") else None) for one in each)
-        self._heeded = self._heeding()
+        self._wanting = self._want_each_job()
 
     def _everybody(self) -> tuple[Callable[[Event], Any], ...]:
         listeners = (*self._listeners.values(),)
@@ -496,14 +500,14 @@ class Hub:
                 return False
         return True
 
-    def _heeding(self) -> Sequence[Callable[[Event], Any]]:
+    def _want_each_job(self) -> Sequence[Callable[[Event], Any]]:
         """The listeners that want events of jobs that go well."""
         return [one for one, quiet in self._each if quiet is None or not quiet.silent]
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""
         for listener in self._everybody():
-            _call(listener, event)
+            self._call(listener, event)
 
     # What happens to every job.
 
@@ -512,39 +516,42 @@ class Hub:
         if self._gathering:
             waits = waits_of(jobs)
             for one in self._gathering:
-                _call(one.take_claims, waits)
-        self._heeded = self._heeding()
-        for job in jobs if self._heeded else ():
-            _call_each(self._heeded, JobClaimed(job))
+                self._call(one.take_claims, waits, one)
+        self._wanting = self._want_each_job()
+        for job in jobs if self._wanting else ():
+            self._call_each(self._wanting, JobClaimed(job))
 
     def started(self, job: Job) -> None:
         """Tell that this job is about to run."""
         for one in self._gathering:
             try:
                 one.take_start(job)
-            except Exception:  # noqa: BLE001, S112  # as in `_call`, without a call more for every job
-                continue
-        if self._heeded:
-            _call_each(self._heeded, JobStarted(job))
+            except Exception as error:  # noqa: BLE001  # as in `_call`, without a call more for every job
+                self._note(one, error)
+        if self._wanting:
+            self._call_each(self._wanting, JobStarted(job))
 
     def ended(self, ends: Sequence[Ended]) -> None:
         """Tell that the ends of these attempts are in the store."""
         if self._gathering:
             times = times_of(ends)
             for one in self._gathering:
-                _call(one.take_ends, times)
-        heeding, everybody = self._heeding(), [one for one, _ in self._each]
-        for end in ends if heeding else not_well(ends):
-            _call_each(heeding if went_well(end) else everybody, JobEnded(*end))
+                self._call(one.take_ends, times, one)
+        wanting, everybody = self._want_each_job(), [one for one, _ in self._each]
+        for end in ends if wanting else not_well(ends):
+            self._call_each(wanting if went_well(end) else everybody, JobEnded(*end))
 
+    def _call_each(self, listeners: Sequence[Callable[[Event], Any]], event: Event) -> None:
+        for listener in listeners:
+            self._call(listener, event)
 
-def _call_each(listeners: Sequence[Callable[[Event], Any]], event: Event) -> None:
-    for listener in listeners:
-        _call(listener, event)
+    def _call(self, call: Callable[[T], Any], told: T, listener: object = None) -> None:
+        try:
+            call(told)
+        except Exception as error:  # noqa: BLE001  # an observer's fault must not stop the work it observes
+            self._note(listener or call, error)
 
-
-def _call(listener: Callable[[T], Any], told: T) -> None:
-    try:
-        listener(told)
-    except Exception:  # noqa: BLE001  # an observer's fault must not stop the work it observes
-        return
+    def _note(self, listener: object, error: Exception) -> None:
+        if self._raised is not None and not any(one is listener for one in self._told):
+            self._told.append(listener)
+            self._raised(listener, error)

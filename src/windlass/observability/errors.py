@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import inspect
-import logging
 import threading
 import time
 from collections import deque
@@ -17,8 +16,7 @@ from windlass.core.errors import HandlerError
 from windlass.core.job import Error
 from windlass.core.status import Status
 from windlass.core.transition import WORKER_DIED
-from windlass.observability.lines import Line
-from windlass.observability.logs import LOGGER, write
+from windlass.observability.logs import name_of, tell_trouble
 from windlass.observability.plain import cleaned
 
 if TYPE_CHECKING:
@@ -104,7 +102,7 @@ class ErrorReports:
 
     def __init__(self, hook: Hook, *, final: bool = False) -> None:
         if inspect.iscoroutinefunction(hook):
-            raise HandlerError(f"{_name(hook)} is asynchronous: a hook of on_error is a plain function, in a thread")
+            raise HandlerError(f"{name_of(hook)} is asynchronous: a hook of on_error is a plain function, in a thread")
         self._hook, self._final = hook, final
         self._changed = threading.Condition()
         self._waiting: deque[Failure] = deque()
@@ -161,10 +159,4 @@ class ErrorReports:
         if what in self._told:
             return
         self._told.add(what)
-        facts: dict[str, Any] = {"hook": _name(self._hook), "trouble": what, "text": text}
-        line = Line(logging.ERROR, "hook.troubled", "hook", facts, f"{_name(self._hook)}: {text} (told once)")
-        write(logging.getLogger(f"{LOGGER}.worker"), line)
-
-
-def _name(hook: object) -> str:
-    return f"{getattr(hook, '__module__', '?')}.{getattr(hook, '__qualname__', type(hook).__name__)}"
+        tell_trouble(name_of(self._hook), what, text)

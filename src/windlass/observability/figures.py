@@ -107,7 +107,7 @@ class Figures:
                 self.latest = await self._standing()
             self._failed = False
         except (WindlassError, OSError, TimeoutError):
-            # Why is told by whoever works with the store; here it is only seen that it is so.
+            # The reason is announced by the worker that uses the store; here only the fact counts.
             self._failed = True
 
     async def _standing(self) -> Standing:

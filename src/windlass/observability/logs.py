@@ -72,6 +72,24 @@ class Logs:
         write(self._worker, Line(like.level, "log.left_out", "left out", facts, text))
 
 
+def tell_trouble(hook: str, trouble: str, text: str) -> None:
+    """Write that a function of the user, which is called on events, does not do well."""
+    facts: dict[str, Any] = {"hook": hook, "trouble": trouble, "text": text}
+    line = Line(logging.ERROR, "hook.troubled", "hook", facts, f"{hook}: {text} (told once)")
+    write(logging.getLogger(f"{LOGGER}.worker"), line)
+
+
+def tell_raised(listener: object, error: Exception) -> None:
+    """Write that a listener raised."""
+    tell_trouble(name_of(listener), "raised", f"it raised {type(error).__name__}: {error}")
+
+
+def name_of(hook: object) -> str:
+    """The dotted name of a function, or of the class of an object."""
+    named = hook if hasattr(hook, "__qualname__") else type(hook)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
 def write(logger: logging.Logger, line: Line) -> None:
     """Write a line to a logger. It is made fit here: whose handler writes it, and how, is not known."""
     facts = {"event": line.event, **{name: cleaned(value) for name, value in line.facts.items()}}

@@ -62,43 +62,52 @@ JOBS_ENQUEUED_IN_TRANSACTION = Measure(
     "Jobs written or replaced inside a caller's own transaction, whether or not that commits.",
 )
 JOBS_REPLACED = Measure("jobs.replaced", Kind.COUNT, _OF_A_JOB, "Waiting jobs that took over a newer payload.")
-JOBS_DEDUPLICATED = Measure("jobs.deduplicated", Kind.COUNT, _OF_A_JOB, "Enqueues that found their job there already.")
-JOB_WAIT = Measure("job.wait", Kind.SECONDS, _OF_A_JOB, "From when a job was due in its queue to its claim.")
-JOB_RUN = Measure("job.run", Kind.SECONDS, _OF_A_JOB, "From a claim to the end of the attempt.")
+JOBS_DEDUPLICATED = Measure("jobs.deduplicated", Kind.COUNT, _OF_A_JOB, "Enqueues whose job was already there.")
+JOB_WAIT = Measure("job.wait", Kind.SECONDS, _OF_A_JOB, "How long jobs waited from being due to their claim.")
+JOB_RUN = Measure("job.run", Kind.SECONDS, _OF_A_JOB, "How long attempts took from their claim to their end.")
 JOBS_STARTED = Measure("jobs.started", Kind.COUNT, _OF_A_JOB, "Attempts that began.")
 JOBS_ENDED = Measure("jobs.ended", Kind.COUNT, (*_OF_A_JOB, "outcome"), "Attempts whose end is written, by outcome.")
-JOBS_RETRIED = Measure("jobs.retried", Kind.COUNT, _OF_A_JOB, "Attempts after which the job is tried again.")
+JOBS_RETRIED = Measure("jobs.retried", Kind.COUNT, _OF_A_JOB, "Attempts that failed and are retried.")
 JOBS_CRASHED = Measure("jobs.crashed", Kind.COUNT, _OF_A_JOB, "Attempts whose own process died.")
 JOBS_RESCUED = Measure(
-    "jobs.rescued", Kind.COUNT, (*_OF_A_JOB, "to"), "Jobs taken back from workers presumed dead, by what they became."
+    "jobs.rescued", Kind.COUNT, (*_OF_A_JOB, "to"), "Jobs rescued from workers presumed dead, by their new status."
 )
 JOBS_REFUSED = Measure("jobs.refused", Kind.COUNT, _OF_A_JOB, "Late results that the store refused.")
 JOBS_FENCED = Measure("jobs.fenced", Kind.COUNT, _OF_A_JOB, "Running jobs given up because their lease was lost.")
-JOBS_STUCK = Measure("jobs.stuck", Kind.COUNT, _OF_A_JOB, "Jobs past their timeout in threads that go on.")
-JOBS_EXPIRED = Measure("jobs.expired", Kind.COUNT, (), "Jobs cancelled because no worker had taken them in time.")
+JOBS_STUCK = Measure("jobs.stuck", Kind.COUNT, _OF_A_JOB, "Jobs past their timeout whose thread goes on.")
+JOBS_EXPIRED = Measure("jobs.expired", Kind.COUNT, (), "Jobs cancelled because no worker had claimed them in time.")
 JOBS_PROMOTED = Measure("jobs.promoted", Kind.COUNT, ("queue",), "Scheduled and retrying jobs that became due.")
-JOBS_UNBLOCKED = Measure("jobs.unblocked", Kind.COUNT, (), "Blocked jobs that a sweep let go on.")
+JOBS_UNBLOCKED = Measure("jobs.unblocked", Kind.COUNT, (), "Blocked jobs that a sweep released.")
 JOBS_AGED = Measure("jobs.aged", Kind.COUNT, (), "Jobs raised in priority because they had waited long.")
 JOBS_PRUNED = Measure("jobs.pruned", Kind.COUNT, (), "Finished jobs deleted past their retention.")
-ORDERS = Measure("orders", Kind.COUNT, ("action",), "Orders on jobs that were carried out.")
+OPERATIONS = Measure(
+    "operations", Kind.COUNT, ("action",), "Operations on jobs: cancel, retry, delete, replay, signal, discard."
+)
 TICKS = Measure("schedule.ticks", Kind.COUNT, ("outcome",), "Ticks of schedules: fired, skipped or missed.")
 WORKERS_STARTED = Measure("workers.started", Kind.COUNT, (), "Workers that began to claim.")
-WORKERS_STOPPED = Measure("workers.stopped", Kind.COUNT, (), "Workers that ended in order.")
-WORKER_WARNINGS = Measure("worker.warnings", Kind.COUNT, ("about",), "What somebody should see to.")
-LOOP_BLOCKED = Measure("loop.blocked", Kind.SECONDS, (), "How long the event loop stood still when that was noticed.")
-SLOTS = Measure("slots", Kind.GAUGE, (), "Slots of the workers here: so many jobs run at once.")
+WORKERS_STOPPED = Measure("workers.stopped", Kind.COUNT, (), "Workers that stopped in an orderly way.")
+WORKER_WARNINGS = Measure("worker.warnings", Kind.COUNT, ("about",), "Warnings of workers, by subject.")
+LOOP_BLOCKED = Measure(
+    "loop.blocked", Kind.SECONDS, (), "How long the event loop had been blocked when that was noticed."
+)
+SLOTS = Measure("slots", Kind.GAUGE, (), "Slots of the workers here: how many jobs can run at once.")
 SLOTS_BUSY = Measure("slots.busy", Kind.GAUGE, (), "Slots that hold a job.")
-SLOTS_STUCK = Measure("slots.stuck", Kind.GAUGE, (), "Slots held by handlers that do not end past their timeout.")
+SLOTS_STUCK = Measure("slots.stuck", Kind.GAUGE, (), "Slots held by handlers that have not ended after their timeout.")
 NOTIFIER_HEALTHY = Measure(
-    "notifier.healthy", Kind.GAUGE, (), "1 while changes of the store arrive by push, 0 while only polling finds them."
+    "notifier.healthy",
+    Kind.GAUGE,
+    (),
+    "1 while changes of the store are pushed, 0 while they are found by polling only.",
 )
-LOOP_LAG = Measure("loop.lag", Kind.SECONDS, (), "How long the event loop took to get to a call, four times a second.")
+LOOP_LAG = Measure("loop.lag", Kind.SECONDS, (), "Lag of the event loop, measured four times a second.")
 STORE_CALLS = Measure(
-    "store.call", Kind.SECONDS, ("doing",), "How long calls of the store took, also those that failed."
+    "store.call", Kind.SECONDS, ("doing",), "How long calls to the store took, including failed ones."
 )
-STORE_FAILURES = Measure("store.failures", Kind.COUNT, ("doing",), "Calls of the store that failed, each try.")
-STORE_ERRORS = Measure("store.errors", Kind.COUNT, ("doing",), "Times that calls of the store began to fail.")
-STORE_AWAY = Measure("store.away", Kind.SECONDS, ("doing",), "From the first failed call to one that worked again.")
+STORE_FAILURES = Measure("store.failures", Kind.COUNT, ("doing",), "Calls to the store that failed; every try counts.")
+STORE_ERRORS = Measure("store.errors", Kind.COUNT, ("doing",), "How often calls to the store began to fail.")
+STORE_AWAY = Measure(
+    "store.away", Kind.SECONDS, ("doing",), "How long calls to the store failed before one succeeded again."
+)
 
 MEASURES: tuple[Measure, ...] = (
     JOBS_ENQUEUED,
@@ -120,7 +129,7 @@ MEASURES: tuple[Measure, ...] = (
     JOBS_UNBLOCKED,
     JOBS_AGED,
     JOBS_PRUNED,
-    ORDERS,
+    OPERATIONS,
     TICKS,
     WORKERS_STARTED,
     WORKERS_STOPPED,
@@ -305,11 +314,11 @@ def _counted(event: _Counted) -> Measurement:
         case events.JobExpired():
             return Measurement(JOBS_EXPIRED, 1, ())
         case events.JobOperated():
-            return Measurement(ORDERS, 1, (event.action,))
+            return Measurement(OPERATIONS, 1, (event.action,))
         case events.JobSignalled():
-            return Measurement(ORDERS, 1, ("signal",))
+            return Measurement(OPERATIONS, 1, ("signal",))
         case events.JobDiscarded():
-            return Measurement(ORDERS, 1, ("discard",))
+            return Measurement(OPERATIONS, 1, ("discard",))
         case events.JobsUnblocked(count):
             return Measurement(JOBS_UNBLOCKED, count, ())
         case events.JobsAged(count):

@@ -1,6 +1,6 @@
 """The port of a worker's metrics: a thread with a loop of its own, so that no handler keeps it from answering.
 
-It answers GET /metrics and nothing else. Whoever may reach it may read: beyond this machine it needs a token.
+It answers GET /metrics and nothing else. Every client that reaches it may read: beyond loopback it needs a token.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class MetricsPort:
                 await self._end()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Whoever comes while too many are here already is not listened to: a scrape is a moment's work.
+        # Beyond so many connections at once a new one is closed unheard: a scrape is a moment's work.
         if self._room.locked():
             writer.transport.abort()
             return

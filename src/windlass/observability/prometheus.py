@@ -70,13 +70,15 @@ def _gauge(name: str, labels: tuple[str, ...], help: str) -> Described:
 
 COUNTED = {measure: _described(measure) for measure in MEASURES}
 PROCESSES = _gauge("processes", (), "Processes whose counts are added up here.")
-UP = _gauge("store_up", (), "1 while the store answers who asks it for these figures, else 0.")
-AGE = _gauge("store_figures_age_seconds", (), "How old the figures of the store are.")
-JOBS = _gauge("queue_jobs", ("queue", "status"), "Jobs by queue and status: queued ones wait, failed ones are dead.")
+UP = _gauge("store_up", (), "1 while the store answers, else 0.")
+AGE = _gauge("store_figures_age_seconds", (), "Age of the figures of the store.")
+JOBS = _gauge("queue_jobs", ("queue", "status"), "Jobs by queue and status; failed ones are dead letters.")
 OLDEST = _gauge("queue_oldest_waiting_seconds", ("queue",), "How long the longest-waiting queued job has waited.")
-PAUSED = _gauge("queue_paused", ("queue",), "1 for a queue from which nothing is claimed.")
+PAUSED = _gauge("queue_paused", ("queue",), "1 for a paused queue, else 0.")
 WORKERS = _gauge("workers", ("presence",), "Workers of the store: alive, stopping, or silent and presumed dead.")
-UNHANDLED = _gauge("jobs_without_worker", ("type",), "Waiting jobs of types that no live worker handles, to 1000 each.")
+UNHANDLED = _gauge(
+    "jobs_without_worker", ("type",), "Waiting jobs of types that no live worker handles; at most 1000 per type."
+)
 OF_STORE = (JOBS, OLDEST, PAUSED, WORKERS, UNHANDLED)
 METRICS: tuple[Described, ...] = (*COUNTED.values(), PROCESSES, UP, AGE, *OF_STORE)
 """every metric there is"""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from windlass.core.errors import StoreError
 from windlass.core.events import Event, LoopAnswered, WorkerStopped
 from windlass.core.status import Status
-from windlass.observability.lines import Line
-from windlass.observability.logs import LOGGER, write
+from windlass.observability.logs import tell_raised
 from windlass.observability.measures import (
     NOTIFIER_HEALTHY,
     SLOTS,
@@ -70,7 +68,7 @@ class TakesMany(Protocol):
 
 
 class Reporting:
-    """The listener that calls a reporter. One that raises harms nobody, and that is logged once.
+    """The listener that calls a reporter. If it raises, no job is harmed, and that is logged once.
 
     What happens to every job is told by the batch; that jobs have begun, with what happens next.
     """
@@ -198,7 +196,4 @@ class Reporting:
         except Exception as error:  # noqa: BLE001  # somebody's code, whose fault is no job's
             if not self._troubled:
                 self._troubled = True
-                hook, text = type(self._reporter).__qualname__, f"it raised {type(error).__name__}: {error}"
-                facts: dict[str, Any] = {"hook": hook, "trouble": "raised", "text": text}
-                line = Line(logging.ERROR, "hook.troubled", "hook", facts, f"{hook}: {text} (told once)")
-                write(logging.getLogger(f"{LOGGER}.worker"), line)
+                tell_raised(self._reporter, error)

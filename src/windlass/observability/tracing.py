@@ -134,7 +134,7 @@ class Tracing:
         first, links = jobs[0], self._links(jobs)
         queue = first.queue if len(jobs) == 1 else shared([job.queue for job in jobs])
         name, attributes = named("process", queue)
-        # Nothing of whoever started the worker: an attempt goes on where its job was sent, or begins a trace.
+        # Not of the context in which the worker was started: an attempt continues its job's trace, or starts one.
         parent = _origin(first) if len(jobs) == 1 else ROOT
         span = self.tracer.start_span(name, parent, SpanKind.CONSUMER, attributes, links)
         if span.is_recording():

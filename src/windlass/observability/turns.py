@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 PATIENCE = 1.0
-"""seconds that a line waits for the line of another process: whoever holds the pipe for longer has been stopped"""
+"""seconds that a line waits for the line of another process: one that holds the pipe for longer has been stopped"""
 _AGAIN = 0.0005
 
 

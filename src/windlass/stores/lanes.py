@@ -40,7 +40,7 @@ class Lanes:
         self._of.pop(wake, None)
         self._tell_if_other_than(before)
 
-    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+    def follow(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """A subscriber follows these from now on."""
         if wake in self._of:
             self._set(wake, lanes)

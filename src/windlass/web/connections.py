@@ -27,27 +27,27 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
         super().connection_made(transport)
-        self._heed()
+        self._start_or_stop_timer()
 
     def data_received(self, data: bytes) -> None:
         """Take some more of a request."""
         super().data_received(data)
-        self._heed()
+        self._start_or_stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         super().connection_lost(exc)
-        self._heed_no_more()
+        self._stop_timer()
 
-    def _heed(self) -> None:
+    def _start_or_stop_timer(self) -> None:
         cycle = cast("RequestResponseCycle | None", self.cycle)  # uvicorn has None in it at first
         under_way = cycle is not None and not cycle.response_complete
         if under_way or self.transport.get_protocol() is not self:  # a WebSocket by now
-            self._heed_no_more()
+            self._stop_timer()
         elif self._waiting is None:
             self._waiting = self.loop.call_later(SLOWEST_HEAD, self.transport.close)
 
-    def _heed_no_more(self) -> None:
+    def _stop_timer(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -68,7 +68,7 @@ class Limiter:
 
         async def guarded(connection: HTTPConnection, app: Answers, /) -> Caller | None:
             if _says_something(connection):
-                self.heed_guesses(connection)
+                self.check_guesses(connection)
             try:
                 return await authenticate(connection, app)
             except Refused as error:
@@ -78,7 +78,7 @@ class Limiter:
 
         return guarded
 
-    def heed_guesses(self, connection: HTTPConnection) -> None:
+    def check_guesses(self, connection: HTTPConnection) -> None:
         """Credentials come from this address: refused while it has to wait because it has failed too often."""
         name = _network(connection)
         if name is not None:

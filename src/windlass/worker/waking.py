@@ -63,7 +63,7 @@ class Waking:
     def meet(self, peers: Sequence[Peer]) -> None:
         """Learn which workers have a recent heartbeat, and hear only of what this worker would look at."""
         self._fleet.meet(peers)
-        self._store.notices.heed(self.hear, self._fleet.lanes())
+        self._store.notices.follow(self.hear, self._fleet.lanes())
 
     def ramp_up(self, n: int, queue: str | None = None) -> None:
         """Let others look, too: there may be more than this worker has slots for."""

@@ -193,7 +193,7 @@ async def test_keys_lead_everywhere(site: Site) -> None:
     await page.keyboard.press("g")
     await page.keyboard.press("q")
     await expect(page).to_have_url(f"{site.url}/queues")
-    await expect(page.locator("#live")).to_have_attribute("data-state", "live")  # its scripts heed keys
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")  # its scripts respond to keys
     await page.keyboard.press("j")
     await page.keyboard.press("j")
     await expect(page.locator("[data-here] th")).to_have_text("b")

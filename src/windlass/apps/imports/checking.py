@@ -29,7 +29,7 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellError:
-    """What is wrong with one cell, in words for whoever typed it."""
+    """What is wrong with one cell, in words for the person who typed it."""
 
     row: int
     reason: str

@@ -17,7 +17,7 @@ class _Camel(BaseModel):
 
     @model_serializer(mode="wrap")
     def _camel(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """In camelCase wherever it is kept or shown, whoever writes it."""
+        """In camelCase wherever it is stored or shown."""
         return {to_camel(name): value for name, value in dump(self).items()}
 
 

@@ -96,7 +96,7 @@ class Notices(Protocol):
         """
         ...
 
-    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+    def follow(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Say which lanes a subscriber follows; None, as at first, is all of them. Others may be told all the same."""
         ...
 

@@ -122,9 +122,9 @@ class MongoNotices(Room):
             if not self._listeners:
                 await self.close()
 
-    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+    def follow(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Follow only these lanes once the stream is opened anew, which it is then."""
-        self._listeners.lanes.heed(wake, lanes)
+        self._listeners.lanes.follow(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching."""

@@ -136,9 +136,9 @@ class PostgresNotices(Room):
             if not self._listeners:
                 await self._stop_watching()
 
-    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+    def follow(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Follow only these lanes from the next moment on."""
-        self._listeners.lanes.heed(wake, lanes)
+        self._listeners.lanes.follow(wake, lanes)
 
     async def close(self) -> None:
         """Stop watching, and send what is still to be sent."""

@@ -85,7 +85,7 @@ class SqliteNotices:
             if last:
                 await self.close()
 
-    def heed(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
+    def follow(self, wake: Callable[[Notice], None], lanes: frozenset[int] | None) -> None:
         """Changes nothing: every listener on the file is woken by every change of it."""
 
     def _begin(self, told: Told) -> None:

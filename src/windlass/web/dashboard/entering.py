@@ -45,7 +45,7 @@ class Links:
         self._good: dict[bytes, float] = {}
 
     def make(self) -> str:
-        """The path of a new one, below where the dashboard is mounted: whoever opens it first is an administrator."""
+        """The path of a new one, below where the dashboard is mounted: its first visitor is an administrator."""
         token = secrets.token_urlsafe(32)
         while len(self._good) >= _MOST_LINKS:
             del self._good[next(iter(self._good))]
@@ -73,7 +73,7 @@ async def by_key(request: Request, app: Answers, secret: str) -> Response | None
     """
     limiter = limiter_of(request)
     limiter.come(request)
-    limiter.heed_guesses(request)
+    limiter.check_guesses(request)
     key = await app.keys.find(secret.strip())
     if key is None or key.kind is not KeyKind.KEY:
         limiter.note_guess(request)

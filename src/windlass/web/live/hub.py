@@ -1,9 +1,9 @@
 """The hub: one subscription to the store's notices for all streams of this process, and one look for all who look.
 
 While somebody watches, one task looks: after a notice, but not more often than the pace allows, and at least as often
-as its floor says. Of all watched jobs it reads the state in one question, whoever watches them; nothing of that answer
-goes to anybody. A job that has changed is then read by the question of those who watch it, with their user in it. What
-nobody watches is not looked at.
+as its floor says. It reads the state of all watched jobs in one query, for all viewers; that answer is not sent to any
+viewer. A job that has changed is then read by the query of its viewers, restricted to their user. What no viewer
+watches is not read.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Hub:
 
     async def _keep(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._heed_the_end())
+            tasks.create_task(self._wake_at_the_end())
             while True:
                 try:
                     async with self._app.jobs.changes() as told:
@@ -129,7 +129,7 @@ class Hub:
                     self._away(error)
                     await asyncio.sleep(self._pace.floor)
 
-    async def _heed_the_end(self) -> None:
+    async def _wake_at_the_end(self) -> None:
         await self._closing.wait()
         self._wake()
 

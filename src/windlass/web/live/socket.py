@@ -176,19 +176,19 @@ class _Talk:
         except TimeoutError:  # it does not take the answers
             self._why = SLOW
         except Exception:
-            LOG.exception("a message on a WebSocket could not be heeded")
+            LOG.exception("a message on a WebSocket could not be handled")
             self._why = BROKEN
         finally:
             self._woken.set()
 
     async def _hear(self, text: str) -> None:
         try:
-            await self._heed(read(text))
+            await self._handle(read(text))
         except (Refused, WindlassError) as error:
             members = problem_of(error, "")[1]
             await self._say(Word("error", json.dumps(members)), name_of(text))
 
-    async def _heed(self, message: Message) -> None:
+    async def _handle(self, message: Message) -> None:
         match message:
             case Subscribe():
                 await self._follow(message)

@@ -25,7 +25,7 @@ CREATE TABLE windlass_keys (
     revoked_at timestamptz
 );
 CREATE UNIQUE INDEX windlass_keys_hash ON windlass_keys (hash);
--- Sessions that are over, for whoever puts the next key.
+-- Expired sessions, deleted when the next key is stored.
 CREATE INDEX windlass_keys_expiry ON windlass_keys (expires_at) WHERE kind = 'session' AND expires_at IS NOT NULL;
 CREATE INDEX windlass_keys_revoked ON windlass_keys (revoked_at) WHERE kind = 'session' AND revoked_at IS NOT NULL;
 

@@ -93,7 +93,7 @@ async def unhandled(visit: Visit, alive: Sequence[WorkerState]) -> Counter[str]:
 
 
 def _own(job: Job) -> bool:
-    # Whoever serves the API runs them where no worker does.
+    # The process that serves the API runs them where no worker does.
     return job.type.startswith("windlass.")
 
 
