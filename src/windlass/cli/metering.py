@@ -49,8 +49,8 @@ def metrics_served(
     if token is None and not is_loopback(host):
         raise Stop(
             REFUSED,
-            f"every client that reaches {host} could read these metrics: set WINDLASS_METRICS_TOKEN, which Prometheus then has"
-            " to give, or leave out --metrics-host",
+            f"every client that reaches {host} could read these metrics: set WINDLASS_METRICS_TOKEN, which Prometheus"
+            " then has to send, or leave out --metrics-host",
         )
     # A client of its own, for another event loop: no handler that blocks the worker's keeps metrics from being read.
     client, scraped, together = app.apart(), app.metrics(), Shared()

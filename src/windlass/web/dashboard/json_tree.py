@@ -1,6 +1,6 @@
 """JSON as people read it: a tree that folds, every digit as it is kept, and nothing in it that is not text.
 
-What a secret is by its type is `***`; so is a text whose name says that it is a secret, because others may see the screen.
+A secret by its type is `***`; so is a text whose name says that it is one, because others may see the screen.
 """
 
 from __future__ import annotations
