@@ -168,7 +168,7 @@ async def test_a_call_that_fails_or_is_given_up_leaves_the_next_to_ask(app: Wind
 
 
 async def test_while_one_asks_anew_others_are_given_the_answer_before() -> None:
-    shared: Shared[int] = Shared()
+    shared: Shared[int] = Shared(patient=0.0)
     going, go = asyncio.Event(), asyncio.Event()
 
     async def one() -> int:
@@ -186,6 +186,28 @@ async def test_while_one_asks_anew_others_are_given_the_answer_before() -> None:
     assert await shared.get(slow, tiny) == 1
     go.set()
     assert await asking == 2
+
+
+async def test_a_caller_that_accepts_less_than_a_second_waits_its_turn() -> None:
+    shared: Shared[int] = Shared()
+    going, go = asyncio.Event(), asyncio.Event()
+
+    async def one() -> int:
+        return 1
+
+    async def slow() -> int:
+        going.set()
+        await go.wait()
+        return 2
+
+    await shared.get(one, AT_ONCE)
+    asking = asyncio.create_task(shared.get(slow, AT_ONCE))
+    await going.wait()
+    waiting = asyncio.create_task(shared.get(one, timedelta(microseconds=1)))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    go.set()
+    assert (await asking, await waiting) == (2, 1)
 
 
 def part(took: timedelta, n: int = 5, status: Status = Status.SUCCEEDED) -> Part:

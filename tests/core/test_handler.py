@@ -274,6 +274,13 @@ def test_a_handler_that_never_returns_is_a_handler() -> None:
 # keys
 
 
+def test_a_job_without_keys_is_a_draft_of_its_options_themselves() -> None:
+    found = declared(thumbnail, queue="images")
+    draft = found.draft(AN_ID, found.codec.encode(("a.png",), {}), found.options)
+    assert (draft.id, draft.type, draft.options is found.options) == (AN_ID, "mail.send", True)
+    assert draft.payload_json == '{"path":"a.png"}'
+
+
 def test_a_handlers_keys_are_filled_from_its_arguments_and_defaults() -> None:
     found = declared(thumbnail, limit=Limit("{path}@{size}", 2), unique=Unique.of("u:{path}"))
     draft = found.draft(AN_ID, found.codec.encode(("a.png",), {}), found.options)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from windlass.core.redaction import redact, redact_url, why_not, without
+from windlass.core.redaction import is_called_secret, redact, redact_url, why_not, without
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,11 @@ def test_the_longest_is_taken_out_first_and_the_shortest_are_left() -> None:
 def test_what_pydantic_quotes_is_left_out_also_where_it_is_cut() -> None:
     text = "1 validation error [type=int, input_value='cana...nary', input_type=str]"
     assert without(text, ["canary"]) == "1 validation error [type=int, input_value=***, input_type=str]"
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [("password", True), ("api_key", True), ("SMTP_PASSWORD", True), ("monkey", False), ("customer", False)],
+)
+def test_a_name_tells_of_a_secret(name: str, secret: bool) -> None:
+    assert is_called_secret(name) is secret

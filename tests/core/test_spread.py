@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from windlass.core.spread import (
     LAST,
     NOTHING,
+    Spread,
     bounds_of,
     bucket_of,
     middle_of,
@@ -97,3 +98,8 @@ def test_what_was_counted_by_powers_of_two_stays_within_them(power: int) -> None
         assert told is not None
         assert (2**power // 2) <= told < max(2**power, 1)
     assert spread_of_average(4, 40).percentile_ms(0.5) == 10
+
+
+def test_where_buckets_are_missing_a_percentile_is_at_most_the_most() -> None:
+    torn = Spread(n=10, total_ms=100, least_ms=1, most_ms=40, buckets={bucket_of(3): 2})
+    assert torn.percentile_ms(0.95) == 40.0

@@ -20,8 +20,8 @@ PATIENT = 1.0
 class Shared(Generic[A]):
     """The last answer, and the call that fetches the next: one at a time."""
 
-    def __init__(self, stale: float = STALE) -> None:
-        self._stale = stale
+    def __init__(self, stale: float = STALE, patient: float = PATIENT) -> None:
+        self._stale, self._patience = stale, patient
         self._answer: A | None = None
         self._asked_at = float("-inf")
         """when the call began whose answer this is, by the monotonic clock"""
@@ -40,7 +40,7 @@ class Shared(Generic[A]):
             return self._answer
 
     def _patient(self, max_age: timedelta) -> bool:
-        return max_age.total_seconds() >= PATIENT and self._asked_at > time.monotonic() - self._stale
+        return max_age.total_seconds() >= self._patience and self._asked_at > time.monotonic() - self._stale
 
     def _lock(self) -> asyncio.Lock:
         # A lock belongs to one event loop, and an application may be used in several, one after another.
