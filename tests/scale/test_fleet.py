@@ -25,7 +25,8 @@ async def test_an_idle_fleet_asks_little(place: Place, store: Store) -> None:
     fleet = Fleet(place)
     async with fleet.working(WORKERS):
         idle, seconds = await fleet.idle(SECONDS)
-    assert idle.total() <= IDLE * WORKERS * FASTER * seconds, idle
+    once = WORKERS  # what comes at intervals may come once more in a span than the span is long
+    assert idle.total() <= IDLE * WORKERS * FASTER * seconds + once, idle
 
 
 async def test_one_job_wakes_few(place: Place, store: Store) -> None:

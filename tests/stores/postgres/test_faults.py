@@ -25,6 +25,8 @@ HELD = 5.0
 """seconds that the old snapshot is held; the matrix holds one for a minute (M22)"""
 AHEAD = 12_000
 """jobs waiting at least while it is"""
+LASTS = 0.01
+"""seconds that each of them takes, so that no worker outruns who feeds it: 40 slots do 4,000 a second"""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ async def test_an_old_snapshot_held_open_harms_no_job(
     trial: Trial, faults: Faults, schema: str, tell: Callable[[str], None]
 ) -> None:
     async with Windlass(trial.url) as client:
-        await trial.fill(client, AHEAD, 0)
+        await trial.fill(client, AHEAD, LASTS)
         for _ in range(WORKERS):
             trial.start_worker("--concurrency", "20")
         await trial.until_all_resumed(0, within=60)
@@ -87,7 +89,7 @@ async def test_an_old_snapshot_held_open_harms_no_job(
         async def feed() -> None:
             while not over.is_set():
                 if len(trial.acknowledged) - len(trial.runs()) < AHEAD:
-                    await trial.fill(client, 1000, 0)
+                    await trial.fill(client, 1000, LASTS)
                 else:
                     await asyncio.sleep(0.05)  # there are enough for now
 
