@@ -220,7 +220,7 @@ def _see(router: APIRouter, imports: Imports) -> None:
         cursor: Annotated[str | None, Query(max_length=500)] = None,
     ) -> ImportsShape:
         """Imports, the newest first."""
-        page = await caller.jobs(app).find(tags=["import"], limit=limit, after=cursor)
+        page = await caller.jobs(app).find(tags=["import"], type=PREFIX + "*", limit=limit, after=cursor)
         return ImportsShape(items=[import_shape(job) for job in page.jobs], next_cursor=page.next)
 
     @router.get(f"{BASE}/types", summary="List the types of imports")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windlass import Status
+from windlass.apps.imports.imports import PREFIX, Imports
 from windlass.apps.imports.looking import look
 from windlass.apps.imports.routes import ImportShape, import_shape, job_of
 from windlass.apps.limited.refused import FileRefused
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from windlass import Job
-    from windlass.apps.imports.imports import Imports
 
 _A_PAGE = 50
 _REFUSED = 100
@@ -64,7 +64,7 @@ def room(imports: Imports) -> Room:
 
 
 async def _list(imports: Imports, visit: Visit) -> Mapping[str, Any]:
-    page = await visit.jobs.find(tags=["import"], limit=_A_PAGE, after=visit.asked("after") or None)
+    page = await visit.jobs.find(tags=["import"], type=PREFIX + "*", limit=_A_PAGE, after=visit.asked("after") or None)
     rows = [Row(job=job, told=import_shape(job)) for job in page.jobs]
     return {
         "rows": rows,
