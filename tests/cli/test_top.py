@@ -313,6 +313,14 @@ async def test_every_line_fits_the_terminal(app: Windlass, size: tuple[int, int]
     assert screen.view.return_value == 0
 
 
+async def test_many_queues_leave_room_for_what_runs_in_a_small_terminal(app: Windlass) -> None:
+    for n in range(12):
+        await app.enqueue("quick", {"n": n}, queue=f"q{n:02}")
+    await app.enqueue("steady")
+    async with working(app, queues={"slow": 2}), looking(app) as screen:
+        await screen.shows("q00", "1/2", "25%")
+
+
 async def test_where_there_is_room_queues_and_workers_stand_side_by_side(app: Windlass) -> None:
     await app.enqueue("steady")
     for size in (WIDE, (WIDE[0], 20)):

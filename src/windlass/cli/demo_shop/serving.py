@@ -73,6 +73,8 @@ async def _open(app: Windlass, shown: Shown, imports: Imports | None) -> None:
 
     await traffic.prepare()
     shown.screen.say("jobs keep coming while you look; Ctrl-C ends it", "bold")
+    store = "…" if file_of(app) is None else shown.url
+    shown.screen.say(f"in another terminal: windlass top --store {store} --namespace {shown.namespace}")
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(_listen(shown.port))
         workers = [await stack.enter_async_context(app.worker(queues=queues, grace=1)) for queues in (_QUICK, _SLOW)]

@@ -260,12 +260,13 @@ class Live(App[int]):
             return
         above = int(self.size.height >= HIGH)
         wants = [self.panel(view).wants + above for view in LIVE]
+        least = 2 + above  # a head and one row
         if self.size.width >= WIDE:
             both = max(wants[:2])
-            first, second = shares(room, [both, wants[2]], max(int(self.wanted.view) - 2, 0))
+            first, second = shares(room, [both, wants[2]], max(int(self.wanted.view) - 2, 0), least)
             heights = [first, first, second]
         else:
-            heights = shares(room, wants, int(self.wanted.view) - 1)
+            heights = shares(room, wants, int(self.wanted.view) - 1, least)
         for view, height in zip(LIVE, heights, strict=True):
             self.panel(view).styles.height = max(height - above, 2)
 
@@ -508,13 +509,12 @@ def hints(view: View, width: int) -> list[Cell]:
     return made
 
 
-def shares(room: int, wants: Sequence[int], first: int) -> list[int]:
+def shares(room: int, wants: Sequence[int], first: int, least: int) -> list[int]:
     """So many lines for each: as many as it wants while there are enough; the first one comes first, none goes short.
 
     What is left over goes to the last.
     """
-    least = [min(want, max(room // (2 * len(wants)), 2)) for want in wants]
-    given = list(least)
+    given = [min(want, max(room // (2 * len(wants)), least)) for want in wants]
     left = room - sum(given)
     for place in [first, *(at for at in range(len(wants)) if at != first)]:
         more = min(max(left, 0), wants[place] - given[place])
