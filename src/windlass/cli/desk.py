@@ -62,7 +62,9 @@ class Desk:
         """Where the store is, fit for screens; a file by its whole path. A namespace other than the default is named."""
         file = file_of(self.app)
         store = redact_url(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
-        return store if self.app.namespace == settings.Settings().namespace else f"{store} (namespace {self.app.namespace})"
+        return (
+            store if self.app.namespace == settings.Settings().namespace else f"namespace {self.app.namespace}, {store}"
+        )
 
     async def record(self, action: str, object_: str, **details: Any) -> None:
         """Write down in the audit trail that the actor did this. What was done stands where that cannot be written."""
