@@ -22,7 +22,7 @@ def test_one_screen_is_printed_and_fits(shop: Shop, monkeypatch: pytest.MonkeyPa
         lines = shop.ok("top", "--once").splitlines()
         assert lines[0].startswith("windlass top")
         assert max(map(cell_len, lines)) <= columns
-    page = "\n".join(lines)
+    page = shop.ok("top", "--once")
     assert shop.url in page
     for words in ("QUEUE", "default", "later", "FINGERPRINT", "Reject: [bold]own[/]", "nothing runs"):
         assert words in page

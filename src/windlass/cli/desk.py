@@ -59,7 +59,7 @@ class Desk:
 
     @property
     def place(self) -> str:
-        """Where the store is, fit for screens; a file by its whole path. A namespace other than the default is named."""
+        """Where the store is, fit for screens; a file by its whole path. With its namespace, if not the default."""
         file = file_of(self.app)
         store = redact_url(self.app.url) if file is None else f"sqlite:///{file.absolute()}"
         return (
