@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from windlass import Ageing, Rate, Retention, Retry, SettingsError, Snooze, Windlass
-from windlass.app import JobDecorator
+from windlass.app.declaring import JobDecorator
 from windlass.core.draft import Options
 from windlass.worker.config import WorkerConfig
 

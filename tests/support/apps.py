@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from tests.support.until import until
 from windlass import Ctx, Handle, Job, Status, Windlass
-from windlass.app import JobDecorator
+from windlass.app.declaring import JobDecorator
 from windlass.core.events import Event
 from windlass.worker.worker import Worker
 

@@ -31,7 +31,7 @@ from windlass import (
     Windlass,
     events,
 )
-from windlass.app import BatchDecorator
+from windlass.app.declaring import BatchDecorator
 from windlass.worker.batching import APART
 
 
