@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, cast
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.server import ServerState
 
 from tests.support.serving import key_at, serving
-from windlass.web.connections import SLOWEST_HEAD
+from tests.support.until import until
+from windlass.web.connections import SLOWEST_HEAD, Connection
 from windlass.web.envelope import SLOWEST
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -87,6 +93,22 @@ def test_who_goes_in_the_middle_of_a_body_leaves_nothing_behind(place: tuple[str
         with socket.create_connection(place, timeout=15) as connection:
             connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
     assert status(place, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == 200
+
+
+async def test_an_answer_is_not_held_back_until_its_head_is_acknowledged() -> None:
+    """Clients put acknowledging off for 40 ms; here the listening socket names no protocol, as that of `serve`."""
+    state, config = ServerState(), uvicorn.Config(FastAPI(), http=Connection, lifespan="off")
+    config.load()
+    made = partial(Connection, config=config, server_state=state, app_state={})
+    listening = socket.create_server(("127.0.0.1", 0))
+    async with await asyncio.get_running_loop().create_server(made, sock=listening):
+        _, writer = await asyncio.open_connection(*listening.getsockname())
+        await until(lambda: len(state.connections) == 1, "it to be accepted")
+        [one] = state.connections
+        there = cast("Connection", one).transport.get_extra_info("socket")
+        assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        writer.close()
+        await until(lambda: not state.connections, "it to be closed")
 
 
 @pytest.mark.timeout(60)

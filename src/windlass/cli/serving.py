@@ -68,12 +68,19 @@ async def _serve(app: Windlass, screen: Screen, host: str, port: int, root_path:
         # Before the first key: whose secret is shown must be served, too.
         listening = stack.enter_context(bound(host, port))
         await _first_key(app, screen, host)
+        web = web_of(app, host)
         workers = [await stack.enter_async_context(app.worker())] if with_worker else []
-        await serve_on(app, screen, listening, host, workers, root_path)
+        await serve_on(app, web, screen, listening, host, workers, root_path)
+
+
+def web_of(app: Windlass, host: str) -> FastAPI:
+    """What is served at this host. Make it before workers begin: its imports would hold them up for a second."""
+    return app.asgi(hosts=_hosts(app, host))
 
 
 async def serve_on(
     app: Windlass,
+    web: FastAPI,
     screen: Screen,
     listening: socket.socket,
     host: str,
@@ -82,7 +89,6 @@ async def serve_on(
 ) -> None:
     """Serve an open application there until it is told to stop, and have these workers stop with it."""
     app.own.need()  # what was begun before and has not ended goes on, also where nobody asks
-    web = app.asgi(hosts=_hosts(app, host))
     server = _server(web, root_path)
     with stopped_by_signals(_Together(web, server, workers)):
         serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -117,6 +123,7 @@ def _server(web: FastAPI, root_path: str) -> Server:
     from uvicorn import Config, Server
 
     from windlass.web.connections import Connection
+    from windlass.web.live.messages import LARGEST
 
     class Quiet(Server):
         """Leaves signals to us: what came is not raised again once all is ended."""
@@ -135,6 +142,8 @@ def _server(web: FastAPI, root_path: str) -> Server:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=16 * 1024,
+        ws_max_size=4 * LARGEST,  # bytes of so many characters: uvicorn would gather 16 MiB before anybody counts
+        ws_per_message_deflate=False,  # else each socket has windows of its own, and a small message may be a large one
     )
     return Quiet(config)
 

@@ -1,4 +1,4 @@
-"""Connections of a server of our own: one whose next request does not come whole in time is closed.
+"""Connections of a server of our own: answers go out at once, and who sends no whole request in time is hung up on.
 
 uvicorn waits for the first request of a connection, and for the rest of one that has begun, as long as the client
 likes: who sends a letter now and then could hold as many connections as there may be. The body is `envelope.py`'s.
@@ -6,6 +6,7 @@ likes: who sends a letter now and then could hold as many connections as there m
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,6 +28,11 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
         super().connection_made(transport)
+        # Head and body are two writes. Else the second waits until the first is acknowledged, which clients put off for
+        # 40 ms; asyncio does this itself, but not where the listening socket does not name its protocol.
+        connection = cast("socket.socket", transport.get_extra_info("socket"))
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._start_or_stop_timer()
 
     def data_received(self, data: bytes) -> None:

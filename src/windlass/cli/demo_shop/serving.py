@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from windlass.cli.demo_sheet import can_import, install
 from windlass.cli.desk import file_of
 from windlass.cli.output import USAGE, Stop
-from windlass.cli.serving import bound, serve_on
+from windlass.cli.serving import bound, serve_on, web_of
 from windlass.cli.words import span
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ async def _open(app: Windlass, shown: Shown, imports: Imports | None) -> None:
     shown.screen.say(f"in another terminal: windlass top --store {store} --namespace {shown.namespace}")
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(_listen(shown.port))
+        web = web_of(app, HOST)
         workers = [await stack.enter_async_context(app.worker(queues=queues, grace=1)) for queues in (_QUICK, _SLOW)]
         coming = asyncio.create_task(traffic.keep_coming(imports), name="windlass-demo-traffic")
         try:
-            await serve_on(app, shown.screen, listening, HOST, workers)
+            await serve_on(app, web, shown.screen, listening, HOST, workers)
         finally:
             closing.set()
             coming.cancel()
