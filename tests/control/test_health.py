@@ -119,3 +119,11 @@ async def test_a_store_that_does_not_answer_in_time_is_not_waited_for(away: Wind
     began = time.monotonic()
     assert not await away.health.ready(within=0.05)
     assert time.monotonic() - began < 0.9
+
+
+async def test_many_who_ask_whether_it_is_ready_share_one_question(app: Windlass) -> None:
+    """Probes need no key: anybody may send them, as fast as they like."""
+    first, *others = await asyncio.gather(*(app.health.ready(max_age=60) for _ in range(20)))
+    assert first.ready
+    assert all(one is first for one in others)
+    assert await app.health.ready() is not first

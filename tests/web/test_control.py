@@ -74,7 +74,7 @@ async def test_a_queue_has_a_depth_that_can_be_lifted(ask: Ask) -> None:
 
 async def test_a_schedule_is_put_changed_run_paused_and_removed(ask: Ask) -> None:
     rule = {"type": "mail.send", "payload": {"to": "x"}, "cron": "0 8 * * *", "tz": "Europe/Paris", "priority": "high"}
-    async with ask("*") as root:
+    async with ask("*", ("admin",)) as root:
         new = await root.put("/schedules/acme", json={**rule, "overlap": "queue"})
         assert (new.status_code, new.json()["queue"], new.json()["overlap"]) == (201, "mail", "queue")
         more = {"metadata": {"a": 1}, "tags": ["x"], "timeout": 1.5, "userId": "ann"}
@@ -145,9 +145,17 @@ async def test_types_are_told_with_their_schemas_and_a_limited_key_sees_its_own(
 async def test_keys_are_made_listed_and_revoked(app: Windlass, ask: Ask) -> None:
     async with ask("*", ("admin",)) as root:
         new = await root.post(
-            "/keys", json={"name": "n", "owner": "ann", "scopes": ["read"], "types": ["mail.*"], "expires": 60}
+            "/keys",
+            json={
+                "name": "n",
+                "owner": "ann",
+                "scopes": ["read"],
+                "types": ["mail.*"],
+                "attributes": {"premium": True},
+            },
         )
         made_ = new.json()
+        assert made_["attributes"] == {"premium": True}
         assert new.status_code == 201
         key = await app.keys.find(made_["secret"])
         assert key is not None

@@ -320,3 +320,12 @@ async def test_parts_of_a_job_are_files_with_every_digit(app: Windlass, ask: Ask
     assert str(2**62 + 1) in payload.text
     assert (result.text, metadata.json()) == ("null", {"n": 2**60})
     assert payload.headers["content-disposition"] == f'attachment; filename="job-{job["id"]}-payload.json"'
+
+
+@pytest.mark.parametrize("deed", ["retry", "cancel"])
+async def test_a_reason_is_no_longer_than_a_line_of_a_history_may_be(ask: Ask, deed: str) -> None:
+    async with ask() as client:
+        job = await made(client, delay=60)
+        refused = await client.post(f"/queue/{job['id']}/{deed}", json={"reason": "x" * 1001})
+        done = await client.post(f"/queue/{job['id']}/{deed}", json={"reason": "x" * 1000})
+    assert (refused.status_code, done.status_code) == (422, 200)

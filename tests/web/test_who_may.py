@@ -164,6 +164,32 @@ async def test_only_administrators_name_another_user(ask: Ask) -> None:
     assert (refused.status_code, named.json()["userId"]) == (422, "bob")
 
 
+async def test_who_operates_for_all_names_no_user_either(ask: Ask) -> None:
+    body = {"type": "mail.send", "payload": {"to": "x"}, "userId": "bob"}
+    rule = {"type": "fail", "every": 60}
+    async with ask("*") as service, ask("root", ("admin",)) as admin:
+        single = await service.post("/queue/enqueue", json=body)
+        many = await service.post("/queue/enqueue/many", json={"jobs": [body]})
+        put = await service.put("/schedules/s", json={**rule, "userId": "bob"})
+        unnamed = await service.post("/queue/enqueue", json={**body, "userId": None})
+        assert (await admin.put("/schedules/s", json={**rule, "userId": "bob"})).status_code == 201
+        kept = await service.put("/schedules/s", json={**rule, "every": 61, "userId": "bob"})
+        other = await service.put("/schedules/s", json={**rule, "userId": "eve"})
+    assert [one.status_code for one in (single, put, unnamed, kept, other)] == [422, 422, 201, 200, 422]
+    assert (many.json()["refused"], unnamed.json()["userId"], kept.json()["options"]["userId"]) == (1, None, "bob")
+
+
+async def test_a_limited_administrator_neither_makes_nor_revokes_keys(ask: Ask, app: Windlass) -> None:
+    """It could give itself what it has not."""
+    async with ask("*", ("admin",), queues=["mail"]) as limited, ask("*", ("admin",), types=["mail.*"]) as other:
+        listed = (await limited.get("/keys")).json()["items"]
+        for one in (limited, other):
+            made_ = await one.post("/keys", json={"name": "n", "owner": "*", "scopes": ["admin"]})
+            gone = await one.delete(f"/keys/{listed[0]['id']}")
+            assert (made_.status_code, gone.status_code) == (403, 403)
+    assert [key.revoked_at for key in await app.keys.list()] == [None, None]
+
+
 def neutral(answer: httpx.Response) -> tuple[int, str]:
     text = answer.text.replace(answer.headers.get("x-request-id", "-"), "ID")
     return answer.status_code, text

@@ -57,6 +57,7 @@ class HealthRoom:
         self._client, self._jobs = client, jobs
         self._checked: Shared[Examined] = Shared()
         self._parked: Shared[Sequence[Job]] = Shared()
+        self._ready: Shared[Readiness] = Shared()
 
     async def check(self) -> list[Check]:
         """Every check of store, schema, workers and jobs. An unreachable store is a check that fails, no exception."""
@@ -95,14 +96,19 @@ class HealthRoom:
         except WindlassError as error:
             yield Check(Level.FAIL, "store reachable", str(error), UNREACHABLE)
 
-    async def ready(self, *, within: float | timedelta = WITHIN) -> Readiness:
+    async def ready(self, *, within: float | timedelta = WITHIN, max_age: float | timedelta = 0) -> Readiness:
         """Whether the store answers within so long and its schema fits this windlass: one short question.
 
         Never raises for a store that is away, wrong or slow, but says so. A store that is not open yet is opened.
+        Many who ask share what is of at most `max_age`.
         """
         limit = as_duration(within, "within")
         if limit <= timedelta(0):
             raise SettingsError(f"within is {shown(within)}: expected a time longer than 0")
+        age = as_duration(max_age, "max_age")
+        return await (self._ready.get(lambda: self._asked(limit), age) if age else self._asked(limit))
+
+    async def _asked(self, limit: timedelta) -> Readiness:
         began = time.monotonic()
         found = await self._wrong(limit)
         took = timedelta(seconds=time.monotonic() - began)

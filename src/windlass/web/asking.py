@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
+from starlette.requests import HTTPConnection
 
 from windlass.stores.contract import Scope
 from windlass.web.access.authenticating import CHALLENGE, Authenticator
@@ -26,7 +27,7 @@ def _app(request: Request) -> Answers:
     return cast("Answers", request.app.state.windlass)
 
 
-def limiter_of(request: Request) -> Limiter:
+def limiter_of(request: HTTPConnection) -> Limiter:
     """What keeps anybody from asking too much."""
     return cast("Limiter", request.app.state.limiter)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from windlass.core.errors import SettingsError
 from windlass.core.grants import ANYTHING, Grants
 from windlass.stores.contract import Scope
 from windlass.web.problems import FORBIDDEN, Refused
@@ -59,6 +60,22 @@ class Caller:
         """Refuse one user's key what concerns all."""
         if not self.sees_all:
             raise Refused(FORBIDDEN, "this concerns the jobs of all users: your key is one user's")
+
+    def check_unlimited(self) -> None:
+        """Refuse a limited key to give away more than it has, or to take from others what it has not."""
+        if self.grants.queues is not None or self.grants.types is not None:
+            raise Refused(FORBIDDEN, "your key is limited to some queues or types: it neither makes nor revokes keys")
+
+    def user_of(self, named: str | None, before: str | None = None) -> str | None:
+        """Whose a job is that this caller makes: its own, unless an administrator names another.
+
+        `before` is whom one has named already, of what is made anew.
+        """
+        if not self.sees_all and named not in (None, self.owner):
+            raise SettingsError("userId names another user: leave it out, the job is yours")
+        if self.sees_all and named not in (None, before) and not self.may(Scope.ADMIN):
+            raise SettingsError("userId names another user: only administrators may, leave it out")
+        return named if self.sees_all else self.owner
 
     def check_job(self, type_: str, queue: str) -> None:
         """Refuse a job outside of what the key is limited to, and to everybody those that windlass makes itself."""

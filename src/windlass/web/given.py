@@ -58,6 +58,8 @@ Key: TypeAlias = Annotated[str, AfterValidator(_key), WithJsonSchema(KEY)]
 """a unique key, a user, an entity's id: whatever is compared as a whole"""
 Fingerprint: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 """of a group of failed jobs"""
+Why: TypeAlias = Annotated[str, Field(max_length=1000)]
+"""an operator's reason, which goes into the histories of jobs"""
 Wait: TypeAlias = Annotated[float, Field(ge=0, le=3_153_600_000, description="Seconds.")]
 Span: TypeAlias = Annotated[float, Field(ge=0.001, le=3_153_600_000, description="Seconds.")]
 INTEGRAL = BeforeValidator(_whole)

@@ -11,7 +11,7 @@ JOB: dict[str, Any] = {
     "type": "mail.send",
     "queue": "mail",
     "status": "succeeded",
-    "priority": 0,
+    "priority": 100,
     "payload": {"to": "ada@example.org"},
     "result": "sent",
     "error": None,
@@ -64,7 +64,6 @@ EXAMPLES: dict[str, Any] = {
             }
         ]
     },
-    "Bulk": {"matched": 2, "done": 2, "left": 0, "dryRun": False, "ids": [_ID]},
     "Replay": {"type": "mail.send", "rate": 10, "dryRun": True},
     "Signal": {"name": "approved", "value": {"by": "grace"}},
     "Reason": {"reason": "the address was wrong"},

@@ -17,6 +17,7 @@ from tests.support.until import until
 from tests.web.live.conftest import QUICK, Serve, Served
 from tests.web.live.test_going_on import SOON, Door, put_large
 from tests.web.live.test_one_job import put, work
+from windlass.web.limits import Limits
 
 
 class Talk:
@@ -60,6 +61,20 @@ async def talk(served: Served, owner: str = "ann", **how: Any) -> AsyncGenerator
 async def opened(served: Served, path: str = "/api/v1/live", **how: Any) -> AsyncGenerator[Talk]:
     async with connect(f"ws://127.0.0.1:{served.port}{path}", **how) as socket:
         yield Talk(socket)
+
+
+async def test_sockets_and_what_is_said_on_them_are_requests_to_the_limits(serve: Serve) -> None:
+    """Else one subscription after the other would ask the store as often as anybody likes."""
+    async with serve(limits=Limits(rate=0.01)) as served:  # one at once, and the next after minutes
+        async with talk(served) as socket:
+            for _ in range(3):
+                await socket.say(type="subscribe", id="v", view={})
+            told = [await socket.next() for _ in range(4)]
+            assert [one["data"].get("status") for one in told if one["type"] == "error"] == [429] * 3
+        with pytest.raises(InvalidStatus) as refused:
+            async with talk(served):
+                pass
+        assert (refused.value.response.status_code, "retry-after" in refused.value.response.headers) == (429, True)
 
 
 async def test_jobs_and_views_on_one_socket(at: Served) -> None:

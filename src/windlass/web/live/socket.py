@@ -18,6 +18,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from windlass.core.errors import SettingsError, WindlassError
 from windlass.stores.contract import Scope
 from windlass.web.access.addresses import address_of
+from windlass.web.asking import limiter_of
 from windlass.web.live.admission import offered, speaks, with_key
 from windlass.web.live.live import Clock
 from windlass.web.live.messages import LARGEST, Authenticate, Message, Ping, Subscribe, Unsubscribe, name_of, read
@@ -58,6 +59,8 @@ class LiveSocket:
 
     async def _admitted(self) -> None:
         live, socket = self._live, self._socket
+        limiter = limiter_of(socket)
+        limiter.come(socket)
         connection = with_key(socket, offered(socket))
         caller = await live.caller(connection)
         if caller is None:
@@ -67,6 +70,7 @@ class LiveSocket:
                 caller = await live.caller(connection)
         if caller is None:
             raise Refused(UNAUTHENTICATED, "give a key as a subprotocol, or in a first message: authenticate")
+        limiter.ask(caller)
         caller.check(Scope.READ)
         with live.place(caller.name):
             if socket.application_state is WebSocketState.CONNECTING:
@@ -183,6 +187,7 @@ class _Talk:
 
     async def _hear(self, text: str) -> None:
         try:
+            limiter_of(self._socket).ask(self._caller)  # a subscription asks the store as a request does
             await self._handle(read(text))
         except (Refused, WindlassError) as error:
             members = problem_of(error, "")[1]

@@ -13,7 +13,7 @@ from windlass.client.operations import MOST_NAMED
 from windlass.web.asking import App, Operator
 from windlass.web.auditing import Audit
 from windlass.web.filtering import NOT_ONLY_FAILED, JobId, Which
-from windlass.web.given import GIVEN, INTEGRAL, NOT_GIVEN, Asked, both, neither, never
+from windlass.web.given import GIVEN, INTEGRAL, NOT_GIVEN, Asked, Why, both, neither, never
 from windlass.web.routing import Repeatable, id_of
 from windlass.web.shapes import OperationShape
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
 Rate = Annotated[float, Field(gt=0, le=1_000_000)] | None
 Limit = Annotated[int, Field(ge=1, le=2**31 - 1), INTEGRAL] | None
-Reason = Annotated[str, Field(max_length=1000)] | None
+Reason = Why | None
 
 
 COUNTED: dict[int | str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from windlass.client.many import ByName
 from windlass.client.options import Asked as Options
-from windlass.core.errors import DuplicateJob, SettingsError, WindlassError
+from windlass.core.errors import DuplicateJob, WindlassError
 from windlass.web.asking import App, Enqueuer, limiter_of
 from windlass.web.belonging import check_conflict, met, own_key
 from windlass.web.callers import Caller
@@ -70,15 +70,8 @@ class Enqueue(Asked):
         asked = {name: value for name, value in asked.items() if value is not None}
         if not caller.sees_all and "unique" in asked:
             asked["unique"] = own_key(caller, asked["unique"])
-        user = self._user(caller)
+        user = caller.user_of(self.user_id)
         return asked | ({} if user is None else {"user": user})
-
-    def _user(self, caller: Caller) -> str | None:
-        if caller.sees_all:
-            return self.user_id
-        if self.user_id not in (None, caller.owner):
-            raise SettingsError("userId names another user: leave it out, the job is yours")
-        return caller.owner
 
 
 @router.post("/queue/enqueue", status_code=201, summary="Enqueue a job")

@@ -8,6 +8,8 @@ from windlass.web.asking import App
 from windlass.web.shapes import Shape
 
 router = APIRouter(tags=["health"])
+FRESH = 0.5
+"""seconds for which an answer of the store is good for all who ask: anybody may, and as often as they like"""
 
 
 class HealthShape(Shape):
@@ -29,6 +31,6 @@ async def healthz() -> HealthShape:
 )
 async def readyz(response: Response, app: App) -> HealthShape:
     """Whether the store answers and its schema fits; 503 where not. What exactly is wrong is in the log."""
-    ready = await app.health.ready(within=2)
+    ready = await app.health.ready(within=2, max_age=FRESH)
     response.status_code = 200 if ready else 503
     return HealthShape(status="ready" if ready else "not ready")

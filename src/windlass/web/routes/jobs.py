@@ -19,7 +19,7 @@ from windlass.web.auditing import Audit
 from windlass.web.belonging import met
 from windlass.web.callers import Caller
 from windlass.web.filtering import WhichInQuery
-from windlass.web.given import Asked, Name
+from windlass.web.given import Asked, Name, Why
 from windlass.web.routing import Repeatable
 from windlass.web.shapes import (
     ExplanationShape,
@@ -32,7 +32,6 @@ from windlass.web.shapes import (
 )
 
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
-_LONGEST_REASON = 1000  # characters of it in the audit trail
 
 
 class Wanted(WhichInQuery):
@@ -113,7 +112,7 @@ def _text(job: Job, part: Part, caller: Caller) -> str:
 class Reason(Asked):
     """Why an operator does it; the job's history tells."""
 
-    reason: str | None = None
+    reason: Why | None = None
 
 
 class Signal(Asked):
@@ -212,7 +211,7 @@ async def _operated(
     """The job as it is now, once what was done to it is in the audit trail."""
     after = await _job(caller, app, before.id)
     reason = _reason(body)
-    told = {"reason": reason[:_LONGEST_REASON]} if reason else {}
+    told = {"reason": reason} if reason else {}
     await audit.record(
         f"job.{deed}", f"job:{before.id}", before=_audited(before), after=_audited(after), **told, **more
     )

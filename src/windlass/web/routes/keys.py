@@ -48,6 +48,8 @@ class KeyShape(Shape):
     scopes: list[str]
     queues: list[str] | None
     types: list[str] | None
+    attributes: dict[str, Any]
+    """what applications read of its holder"""
     created_at: Instant
     expires_at: Instant | None
     used_at: Instant | None
@@ -73,8 +75,9 @@ async def keys(app: App, _: Admin) -> KeysShape:
 
 
 @router.post("/keys", status_code=201, summary="Make a key")
-async def create(body: NewKey, app: App, _: Admin, audit: Audit) -> CreatedKeyShape:
+async def create(body: NewKey, app: App, caller: Admin, audit: Audit) -> CreatedKeyShape:
     """Make a key. Its secret is in this answer and nowhere else."""
+    caller.check_unlimited()
     made = await app.keys.create(
         body.name,
         owner=body.owner,
@@ -89,8 +92,9 @@ async def create(body: NewKey, app: App, _: Admin, audit: Audit) -> CreatedKeySh
 
 
 @router.delete("/keys/{key_id}", status_code=204, summary="Revoke a key")
-async def revoke(key_id: str, app: App, _: Admin, audit: Audit) -> None:
+async def revoke(key_id: str, app: App, caller: Admin, audit: Audit) -> None:
     """Let it in no more; it is still listed."""
+    caller.check_unlimited()
     before = next((key for key in await app.keys.list() if key.id == key_id), None)
     if before is None:
         raise Refused(NOT_FOUND, "there is no such key")
@@ -106,6 +110,7 @@ def _facts(key: KeptKey) -> dict[str, Any]:
         "scopes": sorted(key.scopes),
         "queues": None if queues is None else sorted(queues),
         "types": None if types is None else sorted(types),
+        "attributes": key.grants.attributes,
     }
 
 

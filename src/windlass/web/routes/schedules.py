@@ -53,6 +53,7 @@ class Put(Asked):
     timeout: Span | None = None
     expires: Span | None = None
     user_id: Key | None = None
+    """only administrators may name one who is not there yet"""
     entity_name: Key | None = None
     entity_id: Key | None = None
     correlation_id: Key | None = None
@@ -158,6 +159,7 @@ async def put(name: Name, body: Put, response: Response, app: App, caller: Contr
     if before is not None:
         caller.check_limits(before.type, before.queue)
     caller.check_job(body.type, body.queue or await app.types.queue_of(body.type))
+    caller.user_of(body.user_id, None if before is None else options_of(before.options_json).get("userId"))
     await _check_known(app, body.type)
     await app.schedules.put(name, body.type, rule, body.payload, **body.options())
     made = await _there(app, name)
