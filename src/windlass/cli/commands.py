@@ -25,6 +25,7 @@ COMMANDS = {
     "delete": "operating",
     "signal": "signalling",
     "import": "importing",
+    "resumes": "resumes",
     "dead": "dead_letters",
     "replay": "dead_letters",
     "discard": "dead_letters",

@@ -1,0 +1,1 @@
+"""Pages of resumes in the dashboard."""

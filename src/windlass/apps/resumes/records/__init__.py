@@ -1,0 +1,1 @@
+"""Business records: what is known of each resume, in the user's own database."""
