@@ -1,0 +1,1 @@
+"""What resumes say, in several languages: headings, months, places, titles. Tables and the little that reads them."""
