@@ -118,7 +118,7 @@ def _bands(rows: list[list[Segment]], x: float) -> list[tuple[int, int]]:
 
 
 def _trimmed(rows: list[list[Segment]], x: float, first: int, last: int) -> tuple[int, int]:
-    """Without rows at the top that stand on one side only and are set larger, such as a name: they are for all columns."""
+    """Without larger rows at the top that stand on one side only, such as a name: they are for all columns."""
     usual = sorted(one.size for row in rows[first:last] for one in row)[sum(len(row) for row in rows[first:last]) // 2]
     while first < last:
         row = rows[first]
@@ -131,7 +131,9 @@ def _trimmed(rows: list[list[Segment]], x: float, first: int, last: int) -> tupl
 
 def _one_table(left: list[Segment], right: list[Segment]) -> bool:
     """Whether what stands side by side is read line by line: dates beside what they date, labels beside values."""
-    few, many = (left, right) if sum(len(one.text) for one in left) <= sum(len(one.text) for one in right) else (right, left)
+    few, many = (
+        (left, right) if sum(len(one.text) for one in left) <= sum(len(one.text) for one in right) else (right, left)
+    )
     bases = [one.base for one in many]
     beside = sum(1 for one in few if any(abs(one.base - base) < 0.3 * one.size for base in bases))
     dates = sum(1 for one in few if is_date(one.text))

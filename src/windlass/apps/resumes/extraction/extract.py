@@ -9,7 +9,7 @@ from windlass.apps.resumes.extraction.limits import Limits
 from windlass.apps.resumes.extraction.refused import DocumentRefused
 
 _OTHERS = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "it is an old Word document, or one with a password: save it as DOCX or PDF without one"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "it is an old Word document, or has a password: save it as DOCX without"),
     (b"{\\rtf", "it is an RTF document: save it as DOCX or PDF"),
     (b"\x89PNG", "it is a picture: save it as PDF"),
     (b"\xff\xd8\xff", "it is a picture: save it as PDF"),

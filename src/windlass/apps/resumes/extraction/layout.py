@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from windlass.apps.resumes.extraction.columns import Segment, reading_order
@@ -56,9 +57,9 @@ def _segments(row: list[Placed]) -> list[Segment]:
     groups: list[list[Placed]] = []
     for word in row:
         wide = 1.0 * max(word.size, 5.0)
-        if groups and word.left - groups[-1][-1].right < wide:
-            groups[-1].append(word)
-        elif groups and len(groups[-1]) == 1 and groups[-1][0].text in _MARK and word.left - groups[-1][0].right < 30:
+        if (groups and word.left - groups[-1][-1].right < wide) or (
+            groups and len(groups[-1]) == 1 and groups[-1][0].text in _MARK and word.left - groups[-1][0].right < 30
+        ):
             groups[-1].append(word)
         else:
             groups.append([word])
@@ -81,7 +82,7 @@ def _spaced_out(group: list[Placed]) -> str | None:
     """Words whose letters are set apart, put together again: E X P E R I E N C E."""
     if len(group) < 4 or sum(len(word.text) == 1 for word in group) * 10 < len(group) * 8:
         return None
-    gaps = [after.left - before.right for before, after in zip(group, group[1:], strict=False)]
+    gaps = [after.left - before.right for before, after in pairwise(group)]
     usual = median(gaps)
     said = group[0].text
     for gap, word in zip(gaps, group[1:], strict=True):
@@ -102,7 +103,7 @@ def _grouped(segments: list[Segment]) -> list[list[Segment]]:
 
 def _line(row: list[Segment], number: int) -> Line:
     text = row[0].text
-    for before, after in zip(row, row[1:], strict=False):
+    for before, after in pairwise(row):
         lone = before is row[0] and before.text in _MARK
         wide = after.left - before.right > 1.5 * max(min(before.size, after.size), 5.0)
         text += ("\t" if wide and not lone else " ") + after.text
@@ -118,7 +119,9 @@ def _line(row: list[Segment], number: int) -> Line:
 
 def tidy(text: str) -> str:
     """One space between words, tabs kept, letters that are set apart put together."""
-    cells = [" ".join(cell.split()) if not _LETTERS.match(cell.strip()) else _together(cell) for cell in text.split("\t")]
+    cells = [
+        " ".join(cell.split()) if not _LETTERS.match(cell.strip()) else _together(cell) for cell in text.split("\t")
+    ]
     return "\t".join(cell for cell in cells if cell)
 
 

@@ -90,7 +90,11 @@ def _western(text: str) -> bool:
     """Whether all that is not ASCII are letters and marks of Western Europe, among words of ASCII."""
     strange = [one for one in text if one > "\x7f"]
     usual = "äöüßÄÖÜéèêëàâáãåæçîïíìñôóòõøœùûúÿÉÈÊÀÂÁÇÎÍÑÔÓÚ€–—‘’“”„…•·«»°§®™ª º¿¡\xa0"
-    return not _binary(text) and sum(one in usual for one in strange) * 10 >= len(strange) * 9 and len(strange) * 4 < len(text)
+    return (
+        not _binary(text)
+        and sum(one in usual for one in strange) * 10 >= len(strange) * 9
+        and len(strange) * 4 < len(text)
+    )
 
 
 def _binary(text: str) -> bool:

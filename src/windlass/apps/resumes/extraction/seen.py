@@ -30,9 +30,7 @@ def mark_hidden(page: Any, words: list[Word], width: float, height: float) -> No
         _judge([word for word in shown if word.style.light and not word.hidden], whole, artist.without(light), artist)
     upon = _upon_each_other([word for word in shown if not word.hidden])
     for count, word in enumerate(upon):
-        if count >= _ALONE:
-            word.hidden = "behind others"
-        elif not artist.differs(word, whole, artist.without([word.style])):
+        if count >= _ALONE or not artist.differs(word, whole, artist.without([word.style])):
             word.hidden = "behind others"
 
 

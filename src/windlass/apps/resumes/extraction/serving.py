@@ -18,7 +18,9 @@ def serve(file: BinaryIO, out: BinaryIO, asked: dict[str, Any]) -> None:
     while (media_type := read(file)) is not None and (data := read(file)) is not None:
         _grant(limits.seconds)
         try:
-            frame = {"extracted": extract(data, media_type.decode("utf-8", "replace"), limits).as_json()}
+            frame: dict[str, Any] = {
+                "extracted": extract(data, media_type.decode("utf-8", "replace"), limits).as_json()
+            }
         except DocumentRefused as refusal:
             frame = {"not": str(refusal)}
         except MemoryError:

@@ -19,6 +19,7 @@ from windlass.apps.resumes.extraction.extracted import Extracted, Facts, Hidden,
 from windlass.apps.resumes.extraction.layout import tidy
 from windlass.apps.resumes.extraction.limits import Limits
 from windlass.apps.resumes.extraction.refused import DocumentRefused
+from windlass.apps.resumes.extraction.styles import Styles
 from windlass.apps.resumes.vocabulary.dates import is_date
 from windlass.apps.resumes.vocabulary.headings import section_of
 
@@ -50,6 +51,7 @@ class _Reading:
         self._y = 0.0
         self._blocks = itertools.count(1)
         self._left = limits.characters
+        self._styles = Styles(document)
 
     def read(self) -> Extracted:
         header, footer = self._margins()
@@ -129,13 +131,13 @@ class _Reading:
             said += text
             count = len(text.strip())
             letters += count
-            if _bold(run, paragraph):
+            if self._styles.bold(run, paragraph):
                 bold += count
-            size = max(size, _size(run, paragraph))
+            size = max(size, self._styles.size(run, paragraph))
         if not said.strip():
             self._y += 0.3 * _LINE
             return []
-        style = _style_name(paragraph)
+        style = self._styles.name(paragraph)
         heading = style.startswith(("heading", "title", "überschrift", "titre", "título"))
         bullet = _is_bullet(paragraph, style)
         lines = []
@@ -166,9 +168,9 @@ class _Reading:
 
     def _unseen(self, run: Run, paragraph: Paragraph) -> str | None:
         font = run.font
-        if font.hidden or _in_styles(run, paragraph, "hidden"):
+        if self._styles.hidden(run, paragraph):
             return "hidden"
-        size = _size(run, paragraph)
+        size = self._styles.size(run, paragraph)
         if 0 < size < _TINIEST:
             return "tiny"
         colour = font.color.rgb if font.color is not None and font.color.type is not None else None
@@ -187,7 +189,9 @@ class _Reading:
                 for lines in held:
                     number = next(self._blocks)
                     for line in lines:
-                        self._put(Line(text=line.text, x=line.x, y=line.y, size=line.size, bold=line.bold, block=number))
+                        self._put(
+                            Line(text=line.text, x=line.x, y=line.y, size=line.size, bold=line.bold, block=number)
+                        )
             else:
                 number = block
                 for line in _zipped(held):
@@ -246,51 +250,18 @@ def _text_boxes(paragraph: Any) -> list[Any]:
     return [box for box in boxes if not any(parent.tag == old for parent in _within(box, paragraph))]
 
 
-def _style_name(paragraph: Paragraph) -> str:
-    style = paragraph.style
-    return (style.name or "").lower() if style is not None else ""
-
-
 def _is_bullet(paragraph: Paragraph, style: str) -> bool:
     properties = paragraph._p.pPr  # noqa: SLF001  # lists have no public name
-    if properties is not None and properties.numPr is not None:
-        return properties.numPr.numId is None or properties.numPr.numId.val != 0
+    numbered = properties.find(qn("w:numPr")) if properties is not None else None
+    if numbered is not None:
+        number = numbered.find(qn("w:numId"))
+        return number is None or number.get(qn("w:val")) != "0"
     return style.startswith(("list bullet", "list number", "aufzählung", "liste à puces", "lista con viñetas"))
 
 
 def _indent(paragraph: Paragraph) -> float:
     left = paragraph.paragraph_format.left_indent
     return round(left.pt, 1) if left is not None else 0.0
-
-
-def _size(run: Run, paragraph: Paragraph) -> float:
-    if run.font.size is not None:
-        return float(run.font.size.pt)
-    style = paragraph.style
-    for _ in range(_DEEPEST):
-        if style is None:
-            break
-        if style.font.size is not None:
-            return float(style.font.size.pt)
-        style = style.base_style
-    return 0.0
-
-
-def _bold(run: Run, paragraph: Paragraph) -> bool:
-    return run.bold if run.bold is not None else _in_styles(run, paragraph, "bold")
-
-
-def _in_styles(run: Run, paragraph: Paragraph, what: str) -> bool:
-    for first in (run.style, paragraph.style):
-        style = first
-        for _ in range(_DEEPEST):
-            if style is None:
-                break
-            value = getattr(style.font, what)
-            if value is not None:
-                return bool(value)
-            style = style.base_style
-    return False
 
 
 def _on_colour(run: Run, paragraph: Paragraph) -> bool:
@@ -311,7 +282,9 @@ def _on_colour(run: Run, paragraph: Paragraph) -> bool:
 
 
 def _styled_table(paragraph: Any) -> bool:
-    return any(one.tag == qn("w:tbl") and one.find(f".//{qn('w:tblStyle')}") is not None for one in _within(paragraph, None))
+    return any(
+        one.tag == qn("w:tbl") and one.find(f".//{qn('w:tblStyle')}") is not None for one in _within(paragraph, None)
+    )
 
 
 def _side_by_side(cells: list[list[Line]]) -> bool:

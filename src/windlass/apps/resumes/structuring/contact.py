@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from windlass.apps.resumes.resume import EMAIL, Basics, Location, Profile
 from windlass.apps.resumes.structuring.rows import Part, Row
@@ -26,9 +27,15 @@ _NETWORKS = {
     "bitbucket.org": "Bitbucket", "orcid.org": "ORCID", "researchgate.net": "ResearchGate", "facebook.com": "Facebook", "instagram.com": "Instagram",
     "youtube.com": "YouTube", "scholar.google.com": "Google Scholar", "leetcode.com": "LeetCode", "hackerrank.com": "HackerRank", "malt.fr": "Malt",
 }  # fmt: skip
-_NAMED = re.compile(r"^(?:name|full name|vor- und nachname|nom(?: et prénom)?|nombre(?: y apellidos)?|naam|vor- & nachname)\s*[:\t]\s*(.+)$", re.IGNORECASE)
-_FIRST_LAST = re.compile(r"^(?:first name|vorname|prénom|nombre)\s*[:\t]\s*(.+)$", re.IGNORECASE), re.compile(
-    r"^(?:last name|surname|nachname|familienname|nom(?: de famille)?|apellidos?)\s*[:\t]\s*(.+)$", re.IGNORECASE
+_NAMED = re.compile(
+    r"^(?:name|full name|vor- und nachname|nom(?: et prénom)?|nombre(?: y apellidos)?|naam|vor- & nachname)\s*[:\t]\s*(.+)$",
+    re.IGNORECASE,
+)
+_FIRST_LAST = (
+    re.compile(r"^(?:first name|vorname|prénom|nombre)\s*[:\t]\s*(.+)$", re.IGNORECASE),
+    re.compile(
+        r"^(?:last name|surname|nachname|familienname|nom(?: de famille)?|apellidos?)\s*[:\t]\s*(.+)$", re.IGNORECASE
+    ),
 )
 _NO_NAME = re.compile(
     r"\b(?:curriculum|vitae|resume|résumé|lebenslauf|cv|bewerbung|page|seite|hoja de vida|currículum|profile|profil|confidential|address|email|phone|"
@@ -36,9 +43,32 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"^[^\W\d_][^\W\d_]*(?:[.'’\-][^\W\d_]*)*\.?,?$")
-_DEGREES = re.compile(r",?\s*(?:\b(?:MBA|PhD|Ph\.D\.|M\.?D\.?|CPA|PMP|RN|BSN|MSN|CFA|M\.?Sc\.?|B\.?Sc\.?|M\.?A\.|B\.?A\.|P\.?E\.?|Esq\.?|SHRM-CP|CISSP|LCSW|DDS|PharmD|CSM)(?=[,\s]|$),?\s*)+$")
+_DEGREES = re.compile(
+    r",?\s*(?:\b(?:MBA|PhD|Ph\.D\.|M\.?D\.?|CPA|PMP|RN|BSN|MSN|CFA|M\.?Sc\.?|B\.?Sc\.?|M\.?A\.|B\.?A\.|P\.?E\.?|Esq\.?|SHRM-CP|CISSP|LCSW|DDS|PharmD|CSM)(?=[,\s]|$),?\s*)+$"
+)
 _TITLED = re.compile(r"^(?:(?:Dr|Prof|Mr|Mrs|Ms|Herr|Frau|Dipl\.-\w+|Ing|M\.|Mme|Sr|Sra)\.?\s+)+(?=\w+\s+\w+)")
-_SMALL = {"von", "van", "de", "der", "den", "la", "le", "del", "di", "da", "dos", "du", "y", "zu", "bin", "al", "el", "ten", "ter", "e"}
+_SMALL = {
+    "von",
+    "van",
+    "de",
+    "der",
+    "den",
+    "la",
+    "le",
+    "del",
+    "di",
+    "da",
+    "dos",
+    "du",
+    "y",
+    "zu",
+    "bin",
+    "al",
+    "el",
+    "ten",
+    "ter",
+    "e",
+}
 
 
 def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
@@ -48,7 +78,11 @@ def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
     everywhere = [row for part in parts for row in part.rows]
     name, named = _name(top, everywhere)
     email = _email(top) or _email(everywhere) or _behind(links, "mailto:")
-    phone = _phone(top) or _phone(everywhere[-4:]) or _phone([row for part in parts if part.section in {"other", "summary"} for row in part.rows])
+    phone = (
+        _phone(top)
+        or _phone(everywhere[-4:])
+        or _phone([row for part in parts if part.section in {"other", "summary"} for row in part.rows])
+    )
     found = _links([*top, *everywhere[-6:]], email, links)
     place = _place(top, name)
     label = _label(top, named, name)
@@ -61,7 +95,9 @@ def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
         url=next((url for network, _, url in found if network is None), None),
         summary=summary,
         location=Location(**place) if place else None,
-        profiles=[Profile(network=network, username=user, url=url) for network, user, url in found if network is not None],
+        profiles=[
+            Profile(network=network, username=user, url=url) for network, user, url in found if network is not None
+        ],
     )
 
 
@@ -70,10 +106,14 @@ def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None
         told = _NAMED.match(row.text)
         if told is not None and not _FIRST_LAST[1].match(row.text) and _like_name(told[1].split("\t")[0]):
             return _cased(told[1].split("\t")[0]), row
-    first, last = (next((m[1] for row in everywhere[:40] if (m := pattern.match(row.text))), None) for pattern in _FIRST_LAST)
+    first, last = (
+        next((m[1] for row in everywhere[:40] if (m := pattern.match(row.text))), None) for pattern in _FIRST_LAST
+    )
     if first and last:
         return _cased(f"{first} {last}"), None
-    candidates = [row for row in top if row.page == 0][:40] + [row for row in everywhere if row.page == 0 and row not in top][:4]
+    candidates = [row for row in top if row.page == 0][:40] + [
+        row for row in everywhere if row.page == 0 and row not in top
+    ][:4]
     if not candidates:
         return None, None
     largest = max((row.size for row in candidates), default=0.0)
@@ -88,7 +128,9 @@ def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None
                 worth += 4.0
             elif largest and row.size >= 0.8 * largest and row.bold:
                 worth += 1.0
-            worth -= 2.0 * min(1.0, title_worth(text)) + (1.0 if is_place(text) else 0.0) + min(1.0, company_worth(text))
+            worth -= (
+                2.0 * min(1.0, title_worth(text)) + (1.0 if is_place(text) else 0.0) + min(1.0, company_worth(text))
+            )
             if len(text.split()) == 1:
                 worth -= 2.5
             if best is None or worth > best[0]:
@@ -102,12 +144,16 @@ def _pieces(row: Row, after: Row | None) -> list[tuple[str, float]]:
     """What of a row may be a name: all of it, its first cell, what stands before a mark; or two rows of large letters."""
     text = row.text.strip()
     found = [(text, 0.0)]
-    if after is not None and abs(after.size - row.size) < 0.6 and row.size > 13 and text.count(" ") <= 1 and after.text.count(" ") <= 1:
+    if (
+        after is not None
+        and abs(after.size - row.size) < 0.6
+        and row.size > 13
+        and text.count(" ") <= 1
+        and after.text.count(" ") <= 1
+    ):
         found.append((f"{text} {after.text}", -0.5))
-    for mark in ("\t", " | ", " – ", " - ", " — ", " • ", " · ", ", "):
-        if mark in text:
-            found.append((text.split(mark)[0], 0.3))
-    return found
+    marks = ("\t", " | ", " – ", " - ", " — ", " • ", " · ", ", ")
+    return found + [(text.split(mark)[0], 0.3) for mark in marks if mark in text]
 
 
 def _like_name(text: str) -> bool:
@@ -132,7 +178,9 @@ def _cased(text: str) -> str:
         return said
     if not said.isupper() and not said.islower():  # "Anna MÜLLER"
         return " ".join(_word_cased(word) if word.isupper() and len(word) > 2 else word for word in said.split())
-    words = [word.lower() if word.lower() in _SMALL and at else _word_cased(word) for at, word in enumerate(said.split())]
+    words = [
+        word.lower() if word.lower() in _SMALL and at else _word_cased(word) for at, word in enumerate(said.split())
+    ]
     return " ".join(words)
 
 
@@ -146,7 +194,7 @@ def _email(rows: list[Row]) -> str | None:
         found = _MAIL.search(row.text)
         if found is not None:
             return found.group().replace(" ", "")
-    for row, after in zip(rows, rows[1:], strict=False):  # broken in a narrow column
+    for row, after in pairwise(rows):  # broken in a narrow column
         if "@" in row.text or after.text.startswith("@") or row.text.endswith("@"):
             found = _MAIL.search(row.text.strip() + after.text.strip())
             if found is not None:
@@ -161,7 +209,9 @@ def _behind(links: tuple[str, ...], scheme: str) -> str | None:
 def _phone(rows: list[Row]) -> str | None:
     best: tuple[float, str] | None = None
     for row in rows:
-        text = _LINK.sub(lambda found: " " * len(found.group()), _MAIL.sub(lambda found: " " * len(found.group()), row.text))
+        text = _LINK.sub(
+            lambda found: " " * len(found.group()), _MAIL.sub(lambda found: " " * len(found.group()), row.text)
+        )
         for found in _PHONE.finditer(text):
             said = found.group().strip(" .-–/")
             digits = sum(one.isdigit() for one in said)
@@ -169,7 +219,11 @@ def _phone(rows: list[Row]) -> str | None:
                 continue
             worth = 1.0 if said.startswith(("+", "(", "00")) else 0.0
             worth += 1.0 if digits >= 9 else -0.5
-            worth += 2.0 if _LABELLED.search(text[: found.start()].strip() + ("" if text[: found.start()].strip() else " ")) else 0.0
+            worth += (
+                2.0
+                if _LABELLED.search(text[: found.start()].strip() + ("" if text[: found.start()].strip() else " "))
+                else 0.0
+            )
             worth -= 1.5 if re.search(r"fax\W*$", text[: found.start()], re.IGNORECASE) else 0.0
             if said.count("(") != said.count(")"):
                 said = said.strip("()")
@@ -199,18 +253,35 @@ def _links(rows: list[Row], email: str | None, behind: tuple[str, ...]) -> list[
         host, _, path = address.partition("://")[2].partition("/")
         host = host.lower().removeprefix("www.").removeprefix("de.").removeprefix("fr.").removeprefix("es.")
         network = _NETWORKS.get(host)
-        if network is None and (not seen or (host == mail_host and not path) or "." not in host or re.fullmatch(r"(?:node|vue|next|express|react|nuxt|asp|ember|d3|three|socket)\.(?:js|io|net)", host)):
+        if network is None and (
+            not seen
+            or (host == mail_host and not path)
+            or "." not in host
+            or re.fullmatch(r"(?:node|vue|next|express|react|nuxt|asp|ember|d3|three|socket)\.(?:js|io|net)", host)
+        ):
             continue
         if network is None and not re.search(r"[a-z]{2}", host):
             continue
-        user = path.strip("/").removeprefix("in/").removeprefix("profile/").removeprefix("pub/").split("/")[0].split("?")[0] or None
+        user = (
+            path.strip("/")
+            .removeprefix("in/")
+            .removeprefix("profile/")
+            .removeprefix("pub/")
+            .split("/")[0]
+            .split("?")[0]
+            or None
+        )
         key = network or host + path
         if network is not None and (user is None or (key in found)):
             continue
         if len(address) < 200 and re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`]+", address):
             found.setdefault(key, (network, user, address))
     for row in rows:  # "GitHub: name", "LinkedIn: /in/name"
-        for one in re.finditer(r"\b(linkedin|github|gitlab|xing|twitter)\s*[:@]\s*/?(?:in/)?@?([\w.\-]{3,40})(?![\w./])", row.text, re.IGNORECASE):
+        for one in re.finditer(
+            r"\b(linkedin|github|gitlab|xing|twitter)\s*[:@]\s*/?(?:in/)?@?([\w.\-]{3,40})(?![\w./])",
+            row.text,
+            re.IGNORECASE,
+        ):
             network = _NETWORKS[f"{one[1].lower()}.com"]
             if network not in found and not one[2].lower().startswith(("http", "www", one[1].lower())):
                 prefix = "https://www.linkedin.com/in/" if network == "LinkedIn" else f"https://{one[1].lower()}.com/"
@@ -221,9 +292,21 @@ def _links(rows: list[Row], email: str | None, behind: tuple[str, ...]) -> list[
 def _place(top: list[Row], name: str | None) -> dict[str, str] | None:
     said: list[str] = []
     for row in top[:30]:
-        text = _PHONE.sub(lambda found: "\t" if sum(one.isdigit() for one in found.group()) >= 7 else found.group(), _LINK.sub("\t", _MAIL.sub("\t", row.text)))
-        text = re.sub(r"^(?:address|adresse|anschrift|wohnort|location|dirección|domicilio|based in|lives in|ort|lieu|ciudad)\s*[:\t]\s*", "", text, flags=re.IGNORECASE)
-        if re.match(r"^(?:geboren|geb|born|date of birth|geburts|né|née|nacid|fecha|lugar de nac|place of birth|nationali)", text, re.IGNORECASE):
+        text = _PHONE.sub(
+            lambda found: "\t" if sum(one.isdigit() for one in found.group()) >= 7 else found.group(),
+            _LINK.sub("\t", _MAIL.sub("\t", row.text)),
+        )
+        text = re.sub(
+            r"^(?:address|adresse|anschrift|wohnort|location|dirección|domicilio|based in|lives in|ort|lieu|ciudad)\s*[:\t]\s*",
+            "",
+            text,
+            flags=re.IGNORECASE,
+        )
+        if re.match(
+            r"^(?:geboren|geb|born|date of birth|geburts|né|née|nacid|fecha|lugar de nac|place of birth|nationali)",
+            text,
+            re.IGNORECASE,
+        ):
             continue
         said += [piece.strip(" ,•·|") for piece in re.split(r"\t|\s[|•·]\s", text)]
     for text in said:
@@ -238,12 +321,26 @@ def _label(top: list[Row], named: Row | None, name: str | None) -> str | None:
     """The title under a name."""
     if named is None:
         return None
-    rest = [piece for mark in ("\t", " | ", " – ", " - ", " — ", " • ") if mark in named.text for piece in named.text.split(mark)[1:]]
-    below = [row for row in top if row is not named and row.page == 0 and row.block == named.block and row.y >= named.y][:5]
+    rest = [
+        piece
+        for mark in ("\t", " | ", " – ", " - ", " — ", " • ")
+        if mark in named.text
+        for piece in named.text.split(mark)[1:]
+    ]
+    below = [
+        row for row in top if row is not named and row.page == 0 and row.block == named.block and row.y >= named.y
+    ][:5]
     for text in rest + [row.text for row in below]:
         for said in dict.fromkeys((text, text.split("\t")[0])):
             kept = said.strip(" |•–-,")
-            if not kept or len(kept) > 90 or kept in (name or "") or _MAIL.search(kept) or kept.endswith(".") or re.search(r"\d{3}", kept):
+            if (
+                not kept
+                or len(kept) > 90
+                or kept in (name or "")
+                or _MAIL.search(kept)
+                or kept.endswith(".")
+                or re.search(r"\d{3}", kept)
+            ):
                 continue
             if title_worth(kept) >= 0.7 and not is_place(kept) and _cased(kept) != name:
                 return kept
@@ -253,10 +350,22 @@ def _label(top: list[Row], named: Row | None, name: str | None) -> str | None:
 def _summary(parts: list[Part], top: list[Row], named: Row | None) -> str | None:
     rows = [row for part in parts if part.section == "summary" for row in part.rows]
     if not rows:
-        rows = [row for row in top if row is not named and len(row.text) > 60 and not _MAIL.search(row.text) and not _LINK.search(row.text) and "\t" not in row.text]
+        rows = [
+            row
+            for row in top
+            if row is not named
+            and len(row.text) > 60
+            and not _MAIL.search(row.text)
+            and not _LINK.search(row.text)
+            and "\t" not in row.text
+        ]
         first = top.index(rows[0]) if rows else 0
         if rows and len(top) > first + len(rows):
-            rows = [row for row in top[first : first + len(rows) + 1] if not _MAIL.search(row.text) and not _PHONE.search(row.text)]
+            rows = [
+                row
+                for row in top[first : first + len(rows) + 1]
+                if not _MAIL.search(row.text) and not _PHONE.search(row.text)
+            ]
     text = joined(row.text for row in rows if not _MAIL.search(row.text))
     return text[:20_000] if len(text.split()) > 3 else None
 
@@ -266,7 +375,11 @@ def joined(texts: object) -> str:
     said = ""
     for text in texts:  # type: ignore[attr-defined]  # any number of texts
         line = text.replace("\t", " ").strip()
-        if re.search(r"[^\W\d_]-$", said) and line[:1].islower() and plain(line.split()[0]) not in {"and", "und", "et", "y", "or", "oder"}:
+        if (
+            re.search(r"[^\W\d_]-$", said)
+            and line[:1].islower()
+            and plain(line.split()[0]) not in {"and", "und", "et", "y", "or", "oder"}
+        ):
             said = said[:-1] + line
         else:
             said = f"{said} {line}".strip()

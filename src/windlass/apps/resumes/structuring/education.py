@@ -12,16 +12,32 @@ from windlass.apps.resumes.vocabulary.degrees import DEGREE, SCHOOL, SCORE
 from windlass.apps.resumes.vocabulary.places import is_place, split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth
 
-_MARKS = re.compile(r"\t|\s+[|•·]\s+|\s+[–—-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|\s+(?:at|from|an der|am|bei)\s+(?=(?:the )?[A-ZÄÖÜÉ])")
-_COURSES = re.compile(r"^(?:relevant |selected |key )?(?:coursework|courses|modules|subjects|schwerpunkte?|vertiefung(?:en)?|cours|asignaturas|kurse|fächer)\b[^:]{0,20}:\s*(.+)$", re.IGNORECASE)
+_MARKS = re.compile(
+    r"\t|\s+[|•·]\s+|\s+[–—-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|\s+(?:at|from|an der|am|bei)\s+(?=(?:the )?[A-ZÄÖÜÉ])"
+)
+_COURSES = re.compile(
+    r"^(?:relevant |selected |key )?(?:coursework|courses|modules|subjects|schwerpunkte?|vertiefung(?:en)?|cours|asignaturas|kurse|fächer)\b[^:]{0,20}:\s*(.+)$",
+    re.IGNORECASE,
+)
 _DETAIL = re.compile(
     r"^(?:thesis|dissertation|bachelor[- ]?thesis|master[- ]?thesis|bachelorarbeit|masterarbeit|diplomarbeit|thema|abschlussarbeit|thema der|mémoire|activities|honors|honours|awards?|member|mitglied|dean|minor|concentration|"
     r"specialization|specialisation|trabajo fin|tfg|tfm|tesis|projet de fin|gpa|note\b|abschluss:|abschlussnote|leistungskurse|relevant|scholarship|stipend|schwerpunkt|focus)",
     re.IGNORECASE,
 )
-_OF = re.compile(r"^\s*(?:degree\s+)?(?:in|of|en|de|des|der|im|in der|im fach|em|di|für|als|d['’]|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en|:|,|–|-|\(|\|)+\s*", re.IGNORECASE)
-_STUDIED = re.compile(r"^(?:studium|studies|study|études|estudios)\s+(?:der|des|in|of|de|d['’]|en)?\s*(.+)$", re.IGNORECASE)
-_LABEL = re.compile(r"^(?:degree|institution|university|school|abschluss|hochschule|universität|major|studiengang|schule|fachrichtung|area|field of study|title|titulación|centro|diplôme|établissement)\s*:\s*", re.IGNORECASE)
+_OF = re.compile(
+    r"^\s*(?:degree\s+)?(?:in|of|en|de|des|der|im|in der|im fach|em|di|für|als|d['’]|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en|:|,|–|-|\(|\|)+\s*",
+    re.IGNORECASE,
+)
+_STUDIED = re.compile(
+    r"^(?:studium|studies|study|études|estudios)\s+(?:der|des|in|of|de|d['’]|en)?\s*(.+)$", re.IGNORECASE
+)
+_LABEL = re.compile(
+    r"^(?:degree|institution|university|school|abschluss|hochschule|universität|major|studiengang|schule|fachrichtung|area|field of study|title|titulación|centro|diplôme|établissement)\s*:\s*",
+    re.IGNORECASE,
+)
+
+
+_SCHOOL_LEAVING = re.compile(r"(?:abitur|high school|bac|matura|hochschul|ged|fachabi)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -80,7 +96,9 @@ def _is_detail(row: Row, above: Row | None) -> bool:
     if _COURSES.match(text) or _DETAIL.match(text) or text[:1].islower():
         return True
     if row.bullet:
-        return not (DEGREE.search(text) and (SCHOOL.search(text) or row.span is not None)) and not (SCHOOL.search(text) and row.span is not None)
+        return not (DEGREE.search(text) and (SCHOOL.search(text) or row.span is not None)) and not (
+            SCHOOL.search(text) and row.span is not None
+        )
     if len(text) > 140 or (text.endswith(".") and text.count(" ") > 7):
         return True
     bare = SCORE.sub("", text).strip(" ,.()|/0123456789")
@@ -137,13 +155,24 @@ def _parted(piece: str) -> list[str]:
 
 def _inside(piece: str, degree: re.Match[str]) -> bool:
     """Whether what looks like a degree is a part of a school's name: "MBO College"."""
-    return degree.group() in {"WO", "HBO", "MBO", "CAP", "BUT", "FP", "Master", "Promotion"} and SCHOOL.match(piece[degree.end() :].strip()) is not None
+    return (
+        degree.group() in {"WO", "HBO", "MBO", "CAP", "BUT", "FP", "Master", "Promotion"}
+        and SCHOOL.match(piece[degree.end() :].strip()) is not None
+    )
 
 
 def _place(said: str, read: _Read) -> None:
     degree = DEGREE.search(said)
     school = SCHOOL.search(said)
-    if school is not None and read.school is None and (degree is None or (degree.start() > 3 and not _OF.match(said[degree.end():] or "x"))or _inside(said, degree)):
+    if (
+        school is not None
+        and read.school is None
+        and (
+            degree is None
+            or (degree.start() > 3 and not _OF.match(said[degree.end() :] or "x"))
+            or _inside(said, degree)
+        )
+    ):
         split = split_place(said)
         read.school = split[0] if split is not None and SCHOOL.search(split[0]) else said
         return
@@ -173,7 +202,15 @@ def _degree(said: str, found: re.Match[str]) -> tuple[str, str | None]:
     name = found.group().strip(" ,(")
     if name.count("(") > name.count(")"):
         name = name.rstrip("(").strip()
-    if before and not area and re.fullmatch(r"(?:executive|double|dual|joint|european|professional|post|akademischer|staatlich(?:er)?|bi|the)", before, re.IGNORECASE):
+    if (
+        before
+        and not area
+        and re.fullmatch(
+            r"(?:executive|double|dual|joint|european|professional|post|akademischer|staatlich(?:er)?|bi|the)",
+            before,
+            re.IGNORECASE,
+        )
+    ):
         return f"{before} {name}", None
     if not area and before:
         area = re.sub(r"\s+(?:in|of|\()$", "", before).strip(" ,(")
@@ -185,7 +222,14 @@ def _begins(read: _Read, current: _Found, row: Row) -> bool:
     if current.empty:
         return False
     if read.school and current.school:
-        return not (row.gap and row.gap < 1.3 and not read.span and not read.degree and not current.degree and current.span is None)
+        return not (
+            row.gap
+            and row.gap < 1.3
+            and not read.span
+            and not read.degree
+            and not current.degree
+            and current.span is None
+        )
     if read.degree and current.degree:
         return True
     if read.span is not None and current.span is not None and (read.school or read.degree or read.span.ranged):
@@ -213,9 +257,8 @@ def _lend_schools(found: list[_Found]) -> None:
                 one.school = one.others[0]
         elif one.school is None and above is not None and one.degree is not None:
             one.school = above
-        elif one.area is None and one.others and one.school is not None:
-            if one.degree is None or not re.match(r"(?:abitur|high school|bac|matura|hochschul|ged|fachabi)", one.degree, re.IGNORECASE):
-                one.area = one.others[0]
+        elif one.area is None and one.others and one.school is not None and not _SCHOOL_LEAVING.match(one.degree or ""):
+            one.area = one.others[0]
         above = one.school or above
 
 

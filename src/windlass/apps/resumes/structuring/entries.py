@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from windlass.apps.resumes.structuring.contact import joined
 from windlass.apps.resumes.structuring.rows import Row
@@ -18,7 +19,10 @@ _ACTION = re.compile(
     re.IGNORECASE,
 )
 _PAST = re.compile(r"^(?!Bed\b|Red\b)[A-Z][a-z]{2,}(?:ed|ized|ised)\b(?!\s*[,|–-])")
-_LABEL = re.compile(r"^(?:technologies|tech stack|stack|tools|environment|skills|skills used|technologien|technik|environnement|outils|tecnologías|key achievements|achievements|responsibilities|aufgaben|tätigkeiten|schwerpunkte|projects?|relevant coursework|coursework|courses|thesis|gpa|description|missions?|tareas|logros|funciones)\b.{0,12}:", re.IGNORECASE)
+_LABEL = re.compile(
+    r"^(?:technologies|tech stack|stack|tools|environment|skills|skills used|technologien|technik|environnement|outils|tecnologías|key achievements|achievements|responsibilities|aufgaben|tätigkeiten|schwerpunkte|projects?|relevant coursework|coursework|courses|thesis|gpa|description|missions?|tareas|logros|funciones)\b.{0,12}:",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -72,11 +76,11 @@ def _kinds(rows: list[Row]) -> list[str]:
     for at, row in enumerate(rows):
         above = rows[at - 1] if at else None
         margin = margins.get(row.page * 100 + row.block, row.x)
-        kinds.append(_kind(row, above, kinds[-1] if kinds else "", marked, margin, longest))
+        kinds.append(_kind(row, above, kinds[-1] if kinds else "", marked=marked, margin=margin, longest=longest))
     return kinds
 
 
-def _kind(row: Row, above: Row | None, before: str, marked: bool, margin: float, longest: int) -> str:
+def _kind(row: Row, above: Row | None, before: str, *, marked: bool, margin: float, longest: int) -> str:
     if _dates(row) and (not row.bullet or marked):
         rest = row.text[: row.span.begin] + row.text[row.span.end :] if row.span else row.text
         if len(rest) <= 110 and not (before == "body" and rest[:1].islower()):
@@ -87,7 +91,9 @@ def _kind(row: Row, above: Row | None, before: str, marked: bool, margin: float,
     words = text.count(" ") + 1
     if text[0].islower() or len(text) > 115 or _LABEL.match(text):
         return "body"
-    if (text.endswith((".", ";")) and words > 5 and not re.search(r"(?:Inc|Ltd|Co|Corp|e\.V|S\.A|Dipl|jr)\.$", text)) or text.endswith(":"):
+    if (
+        text.endswith((".", ";")) and words > 5 and not re.search(r"(?:Inc|Ltd|Co|Corp|e\.V|S\.A|Dipl|jr)\.$", text)
+    ) or text.endswith(":"):
         return "body"
     if row.bold and len(text) < 90:
         return "head"
@@ -99,9 +105,15 @@ def _kind(row: Row, above: Row | None, before: str, marked: bool, margin: float,
             return "body"
         if tight and above.bullet and row.x > above.x + 2:
             return "body"
-    if before in {"dated", "head"} and row.x > margin + 8 and words > 5 and title_worth(text) < 0.7 and company_worth(text) < 0.7:
+    if (
+        before in {"dated", "head"}
+        and row.x > margin + 8
+        and words > 5
+        and title_worth(text) < 0.7
+        and company_worth(text) < 0.7
+    ):
         return "body"
-    if _ACTION.match(text) and title_worth(text) < 0.9 or _PAST.match(text) and words > 2:
+    if (_ACTION.match(text) and title_worth(text) < 0.9) or (_PAST.match(text) and words > 2):
         return "body"
     if words > 12 and "\t" not in text and "|" not in text:
         return "body"
@@ -134,7 +146,7 @@ def _add(entries: list[Entry], group: list[Row], dated: list[bool], *, dates_onl
         return
     starts = [_first_start(entries, group, at[0])]
     lead = at[0] - starts[0]
-    for before, after in zip(at, at[1:], strict=False):
+    for before, after in pairwise(at):
         starts.append(_boundary(group, before, after, lead))
     if starts[0] > 0 and entries:
         entries[-1].body += group[: starts[0]]
@@ -150,7 +162,12 @@ def _first_start(entries: list[Entry], group: list[Row], date: int) -> int:
     start = max(0, date - 3)
     if entries:
         for index in range(date, start, -1):
-            if group[index].gap > 1.9 and group[index - 1].gap and group[index].gap > 1.25 * group[index - 1].gap and not group[index - 1].bold:
+            if (
+                group[index].gap > 1.9
+                and group[index - 1].gap
+                and group[index].gap > 1.25 * group[index - 1].gap
+                and not group[index - 1].bold
+            ):
                 return index
     return start
 
@@ -173,7 +190,11 @@ def _boundary(group: list[Row], before: int, after: int, lead: int) -> int:
 def _add_undated(entries: list[Entry], group: list[Row], *, dates_only: bool) -> None:
     """Lines without a date: an entry of their own where they look like one, else more of the last."""
     said = " ".join(row.text for row in group)
-    looks = title_worth(group[0].text) >= 0.9 or company_worth(said) >= 0.7 or (len(group) > 1 and title_worth(group[1].text) >= 0.9)
+    looks = (
+        title_worth(group[0].text) >= 0.9
+        or company_worth(said) >= 0.7
+        or (len(group) > 1 and title_worth(group[1].text) >= 0.9)
+    )
     strong = group[0].bold or group[0].gap > 1.7 or not entries or group[0].gap == 0
     if (looks or not dates_only) and strong and len(group) <= 5:
         entries.append(Entry(head=group[:3], body=group[3:]))
@@ -212,9 +233,9 @@ def _sentences(rows: list[Row]) -> list[str]:
     full = False
     for row in rows:
         text = row.text.replace("\t", " ")
-        if points and full and not (points[-1].endswith(".") and text[:1].isupper()):
-            points[-1] = joined([points[-1], text])
-        elif points and text[:1].islower():
+        if (points and full and not (points[-1].endswith(".") and text[:1].isupper())) or (
+            points and text[:1].islower()
+        ):
             points[-1] = joined([points[-1], text])
         else:
             points.append(text)

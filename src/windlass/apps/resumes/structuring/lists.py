@@ -19,7 +19,10 @@ _LEVEL = re.compile(
     r"\s*[\-–—:(,\t]*\s*\(?\b(expert|advanced|intermediate|beginner|basic|proficient|experienced|fluent|sehr gut|gut|grundkenntnisse|fortgeschritten|experte|avancé|intermédiaire|débutant|avanzado|intermedio|básico|gute kenntnisse|sehr gute kenntnisse|(?:\d+\+? (?:years?|jahre|ans|años)))\)?$",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^(?:proficient (?:in|with)|experienced (?:in|with)|familiar with|knowledge of|working knowledge of|skilled in|expert in|and|und|et|y)\s+", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:proficient (?:in|with)|experienced (?:in|with)|familiar with|knowledge of|working knowledge of|skilled in|expert in|and|und|et|y)\s+",
+    re.IGNORECASE,
+)
 _BY = re.compile(r"^(?:issued by|by|from|ausgestellt von|von|délivré par|emitido por|at)\s+", re.IGNORECASE)
 
 
@@ -33,7 +36,8 @@ def skills_of(rows: list[Row]) -> list[Skill]:
         category = _CATEGORY.match(text)
         cells = [cell for cell in text.split("\t") if cell.strip()]
         if category is not None and len(category[1].split()) <= 6:
-            group = _closed(group, found)
+            _close(group, found)
+            group = None
             words = _words(category[2])
             if not words:
                 group = category[1].strip(), []
@@ -41,11 +45,19 @@ def skills_of(rows: list[Row]) -> list[Skill]:
                 found.append(Skill(name=category[1].strip(), keywords=words))
             continue
         if len(cells) == 2 and "," in cells[1] and "," not in cells[0] and len(cells[0].split()) <= 5:
-            group = _closed(group, found)
+            _close(group, found)
+            group = None
             found.append(Skill(name=cells[0].strip(), keywords=_words(cells[1])))
             continue
-        if row.bold and not row.bullet and "," not in text and len(text.split()) <= 5 and any(not one.bold for one in rows):
-            group = _closed(group, found)
+        if (
+            row.bold
+            and not row.bullet
+            and "," not in text
+            and len(text.split()) <= 5
+            and any(not one.bold for one in rows)
+        ):
+            _close(group, found)
+            group = None
             group = text, []
             continue
         words = _words(text)
@@ -53,7 +65,7 @@ def skills_of(rows: list[Row]) -> list[Skill]:
             group[1].extend(words)
         else:
             loose += words
-    _closed(group, found)
+    _close(group, found)
     for word in loose:
         level = _LEVEL.search(word)
         name = word[: level.start()].strip(" (,") if level else word
@@ -62,7 +74,7 @@ def skills_of(rows: list[Row]) -> list[Skill]:
     return _once(found)
 
 
-def _closed(group: tuple[str, list[str]] | None, found: list[Skill]) -> None:
+def _close(group: tuple[str, list[str]] | None, found: list[Skill]) -> None:
     if group is not None:
         found.append(Skill(name=group[0], keywords=group[1][:200]))
 
@@ -79,10 +91,23 @@ def _unbroken(rows: list[Row]) -> list[Row]:
     kept: list[Row] = []
     for row in rows:
         last = kept[-1] if kept else None
-        goes_on = last is not None and not row.bullet and (
-            last.text.endswith((",", "&", "-", "/", " and", " und", ":")) or (row.text[:1].islower() and not _CATEGORY.match(row.text) and "," in last.text)
-            or (last.text.count("(") > last.text.count(")"))
-            or (len(last.text) > 55 and "," in last.text and not _CATEGORY.match(row.text) and row.gap < 1.7 and not row.bold and "\t" not in row.text and last.block == row.block)
+        goes_on = (
+            last is not None
+            and not row.bullet
+            and (
+                last.text.endswith((",", "&", "-", "/", " and", " und", ":"))
+                or (row.text[:1].islower() and not _CATEGORY.match(row.text) and "," in last.text)
+                or (last.text.count("(") > last.text.count(")"))
+                or (
+                    len(last.text) > 55
+                    and "," in last.text
+                    and not _CATEGORY.match(row.text)
+                    and row.gap < 1.7
+                    and not row.bold
+                    and "\t" not in row.text
+                    and last.block == row.block
+                )
+            )
         )
         if goes_on and last is not None and not (last.text.endswith(":") and _CATEGORY.match(row.text)):
             kept[-1] = Row(
@@ -123,7 +148,9 @@ def _spoken(piece: str) -> tuple[str | None, str]:
         if plain(one.group()) in LANGUAGES:
             before = piece[: one.start()].strip(" ()-–—:,.")
             after = piece[one.end() :].strip(" -–—:,.").strip()
-            rest = after.strip("()") if after.startswith("(") and after.endswith(")") and after.count("(") == 1 else after
+            rest = (
+                after.strip("()") if after.startswith("(") and after.endswith(")") and after.count("(") == 1 else after
+            )
             if not rest and before and FLUENCY.search(before):
                 rest = re.sub(r"\s+(?:in|en|au|auf)$", "", before)
             if before and not FLUENCY.search(before):
@@ -145,23 +172,35 @@ def certificates_of(rows: list[Row]) -> list[Certificate]:
         span = find(text)
         if is_date(text) and found:
             last = found[-1]
-            found[-1] = Certificate(name=last.name, issuer=last.issuer, date=last.date or (span.last or span.first if span else None))
+            found[-1] = Certificate(
+                name=last.name, issuer=last.issuer, date=last.date or (span.last or span.first if span else None)
+            )
             continue
         if span is not None:
             text = f"{text[: span.begin]}\t{text[span.end :]}"
-        pieces = [piece.strip(" ,()[]–—-|•·:") for piece in re.split(r"\t|\s+[|•·–—-]\s+|\s*[|•·]\s*|,\s+(?=[A-ZÄÖÜ])", text)]
+        pieces = [
+            piece.strip(" ,()[]–—-|•·:") for piece in re.split(r"\t|\s+[|•·–—-]\s+|\s*[|•·]\s*|,\s+(?=[A-ZÄÖÜ])", text)
+        ]
         pieces = [piece for piece in pieces if piece]
         if not pieces:
             continue
         by = _BY.match(pieces[0])
         if by is not None and found and found[-1].issuer is None and not row.bullet:
-            found[-1] = Certificate(name=found[-1].name, issuer=pieces[0][by.end() :], date=found[-1].date or (span.last if span else None))
+            found[-1] = Certificate(
+                name=found[-1].name, issuer=pieces[0][by.end() :], date=found[-1].date or (span.last if span else None)
+            )
             continue
         name, issuer = pieces[0], pieces[1] if len(pieces) > 1 else None
         aside = re.match(r"^(.+?)\s*\(([^()]+)\)$", name)
         if issuer is None and aside is not None and not aside[2].isupper():
             name, issuer = aside[1], aside[2]
-        found.append(Certificate(name=name, issuer=_BY.sub("", issuer) if issuer else None, date=(span.last or span.first) if span else None))
+        found.append(
+            Certificate(
+                name=name,
+                issuer=_BY.sub("", issuer) if issuer else None,
+                date=(span.last or span.first) if span else None,
+            )
+        )
     return found[:200]
 
 
@@ -192,7 +231,11 @@ def _items(rows: list[Row]) -> list[str]:
     above: Row | None = None
     for row in rows:
         text = row.text.replace("\t", " ")
-        goes_on = above is not None and not row.bullet and (row.x > above.x + 2 or text[:1].islower() or (above.bullet and row.gap < 1.7))
+        goes_on = (
+            above is not None
+            and not row.bullet
+            and (row.x > above.x + 2 or text[:1].islower() or (above.bullet and row.gap < 1.7))
+        )
         if found and goes_on:
             found[-1] = joined([found[-1], text])
         else:

@@ -10,8 +10,13 @@ from windlass.apps.resumes.structuring.rows import Row
 from windlass.apps.resumes.structuring.work import assign, head_of
 from windlass.apps.resumes.vocabulary.dates import find
 
-_LINK = re.compile(r"https?://[^\s|,;()<>\"{}\\^`]+|(?:www\.|github\.com/|gitlab\.com/)[^\s|,;()<>\"{}\\^`]+", re.IGNORECASE)
-_STACK = re.compile(r"^(?:technologies|tech stack|stack|tools|built with|technologien|technologies utilisées|tecnologías|environment)\s*(?:used)?\s*:\s*(.+)$", re.IGNORECASE)
+_LINK = re.compile(
+    r"https?://[^\s|,;()<>\"{}\\^`]+|(?:www\.|github\.com/|gitlab\.com/)[^\s|,;()<>\"{}\\^`]+", re.IGNORECASE
+)
+_STACK = re.compile(
+    r"^(?:technologies|tech stack|stack|tools|built with|technologien|technologies utilisées|tecnologías|environment)\s*(?:used)?\s*:\s*(.+)$",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"\t|\s+[|–—-]\s+|:\s+|\s*\|\s*")
 
 

@@ -11,7 +11,9 @@ from windlass.apps.resumes.vocabulary.dates import Span, find
 from windlass.apps.resumes.vocabulary.headings import Section, section_of
 
 _BULLET = re.compile(r"^(?:[•◦▪▫■□●○‣⁃∙·➢➤►▶▸✓✔✗❖◆◇★☆*§¢Ø➔→»]|[-–—](?=\s)|o(?=\s+[A-Z])|\d{1,2}[.)](?=\s+[^\W\d]))\s*")
-_PAGE = re.compile(r"^\W*(?:page|seite|pagina|página)?\s*\d{1,2}\s*(?:(?:of|von|/|de|sur|di)\s*\d{1,2})?\W*$", re.IGNORECASE)
+_PAGE = re.compile(
+    r"^\W*(?:page|seite|pagina|página)?\s*\d{1,2}\s*(?:(?:of|von|/|de|sur|di)\s*\d{1,2})?\W*$", re.IGNORECASE
+)
 _INLINE = re.compile(r"^([^:]{3,40}?)\s*:\s*(\S.*)$")
 _UNLIKE_HEADING = re.compile(r"[@\d]|https?:|\.\w{2,3}/|[,;]$")
 
@@ -111,7 +113,9 @@ def sections(rows: list[Row]) -> list[Part]:
     return [part for part in parts if part.rows]
 
 
-def _move(parts: list[Part], last_of: dict[int, tuple[Section | None, str]], before: Row, row: Row, rows: list[Row]) -> None:
+def _move(
+    parts: list[Part], last_of: dict[int, tuple[Section | None, str]], before: Row, row: Row, rows: list[Row]
+) -> None:
     """Another block begins: one beside the last goes on where its column stopped, one below it goes on with the text."""
     last_of[round(_edge(rows, before) / 20)] = (parts[-1].section, parts[-1].title)
     beside = row.page == before.page and row.y < before.y
@@ -163,15 +167,25 @@ def _heading(row: Row, looks: set[_Look]) -> tuple[Section, str, str] | None:
     if section is not None:
         if len(cells) == 1:
             weak = section in {"other", "awards", "contact"} or said.islower()
-            return None if (row.bullet or said.endswith(",") or (weak and said.islower() and not row.bold)) else (section, said, "")
+            return (
+                None
+                if (row.bullet or said.endswith(",") or (weak and said.islower() and not row.bold))
+                else (section, said, "")
+            )
         if not row.bullet and (said.isupper() or row.bold or _look(row) in looks or len(cells) == 2):
             rest = "\t".join(cells[1:])
-            return None if section in {"contact", "skills", "languages"} and not row.bold and not said.isupper() and looks else (section, said, rest)
+            return (
+                None
+                if section in {"contact", "skills", "languages"} and not row.bold and not said.isupper() and looks
+                else (section, said, rest)
+            )
     inline = _INLINE.match(row.text)
     if inline is not None and not row.bullet:
         section = section_of(inline[1])
         # "Languages: Python, Go" within the skills is for whoever reads the skills.
-        if section in {"summary", "interests", "certificates"} or (section in {"languages", "skills", "education"} and inline[1].isupper()):
+        if section in {"summary", "interests", "certificates"} or (
+            section in {"languages", "skills", "education"} and inline[1].isupper()
+        ):
             return section, inline[1], inline[2]
     if (
         _look(row) in looks

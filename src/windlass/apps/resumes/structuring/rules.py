@@ -74,7 +74,7 @@ def _together(parts: list[Part]) -> list[tuple[Section, list[Row]]]:
 
 
 def _languages_apart(parts: list[Part]) -> list[Part]:
-    """ "Languages: English, German" among the skills is a section of its own."""
+    """A line "Languages: English, German" among the skills is a section of its own."""
     found: list[Part] = []
     for part in parts:
         if part.section != "skills":

@@ -12,14 +12,21 @@ from windlass.apps.resumes.vocabulary.dates import Span, find
 from windlass.apps.resumes.vocabulary.places import is_place, split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
-_MARKS = re.compile(r"\s+[|•·‖¦]\s+|\s+[–—―-]{1,2}\s+|\s*[|•·]\s*|\s+/{1,2}\s+|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|:\s+(?=[A-ZÄÖÜÉ])")
-_AT = re.compile(r"^(.{3,70}?)(?:\s+(?:at|bei|beim|chez|with|w/|bij|presso|na|no|für|for)\s+|\s*@\s*)(?:der |dem |die |the (?=[a-z]))?(.{2,80})$")
+_MARKS = re.compile(
+    r"\s+[|•·‖¦]\s+|\s+[–—―-]{1,2}\s+|\s*[|•·]\s*|\s+/{1,2}\s+|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|:\s+(?=[A-ZÄÖÜÉ])"
+)
+_AT = re.compile(
+    r"^(.{3,70}?)(?:\s+(?:at|bei|beim|chez|with|w/|bij|presso|na|no|für|for)\s+|\s*@\s*)(?:der |dem |die |the (?=[a-z]))?(.{2,80})$"
+)
 _KIND = re.compile(
     r"^\(?(?:full[- ]?time|part[- ]?time|contract|contractor|permanent|temporary|seasonal|vollzeit|teilzeit|befristet|unbefristet|festanstellung|"
     r"cdi|cdd|intérim|alternance|temps plein|temps partiel|jornada completa|media jornada|temporal|indefinido|hybrid|on-?site|\d{1,3} ?%)\)?$",
     re.IGNORECASE,
 )
-_LASTED = re.compile(r"\(?\b(?:\d+|one|two|three)\s*(?:yrs?|years?|mos?|months?|jahre?n?|monate?n?|ans?|mois|años?|meses|j\.|m\.)\b\.?(?:[\s,]*(?:and|und|et|y)?\s*\d+\s*(?:mos?|months?|monate?n?|mois|meses)\b\.?)?\)?", re.IGNORECASE)
+_LASTED = re.compile(
+    r"\(?\b(?:\d+|one|two|three)\s*(?:yrs?|years?|mos?|months?|jahre?n?|monate?n?|ans?|mois|años?|meses|j\.|m\.)\b\.?(?:[\s,]*(?:and|und|et|y)?\s*\d+\s*(?:mos?|months?|monate?n?|mois|meses)\b\.?)?\)?",
+    re.IGNORECASE,
+)
 _LABELS = re.compile(
     r"^(?:company|employer|position|title|job title|role|location|firma|arbeitgeber|unternehmen|funktion|rolle|ort|entreprise|poste|lieu|empresa|puesto|cargo|dates?|duration|period|zeitraum|client)\s*:\s*",
     re.IGNORECASE,
@@ -125,7 +132,11 @@ def head_of(rows: list[Row]) -> Head:
                 kept, aside = _place_aside(kept)
                 place = place or aside
                 parted = _AT.match(kept)
-                if parted is not None and title_worth(parted[1]) >= 0.65 and (parted[2][:1].isupper() or parted[2][:1].isdigit()):
+                if (
+                    parted is not None
+                    and title_worth(parted[1]) >= 0.65
+                    and (parted[2][:1].isupper() or parted[2][:1].isdigit())
+                ):
                     texts = [parted[1], parted[2]]
                 else:
                     texts = [kept]
@@ -169,7 +180,11 @@ def _commas(pieces: list[Piece]) -> list[Piece]:
             left, right = ", ".join(parts[:at]), ", ".join(parts[at:])
             worth = abs((title_worth(left) - company_worth(left)) - (title_worth(right) - company_worth(right)))
             one_title = (title_worth(left) >= 0.65) != (title_worth(right) >= 0.65)
-            if one_title and not re.fullmatch(r"(?:inc|ltd|llc|gmbh|co|s\.a|corp)\.?", right, re.IGNORECASE) and (best is None or worth > best[0]):
+            if (
+                one_title
+                and not re.fullmatch(r"(?:inc|ltd|llc|gmbh|co|s\.a|corp)\.?", right, re.IGNORECASE)
+                and (best is None or worth > best[0])
+            ):
                 best = worth, left, right
         if best is None or (len(pieces) > 1 and best[0] < 1.2):
             found.append(piece)
@@ -211,7 +226,7 @@ def assign(head: Head, order: float) -> tuple[str | None, str | None]:
     if len(head.pieces) == 1:
         piece = head.pieces[0]
         return (piece.text, None) if piece.title >= 0.65 and piece.title >= piece.company - 0.3 else (None, piece.text)
-    best = _best(head, order if order else 0.15)
+    best = _best(head, order or 0.15)
     if best is None:
         return None, None
     _, i, j, _ = best

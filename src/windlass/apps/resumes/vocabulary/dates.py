@@ -57,7 +57,8 @@ RANGE = re.compile(
     re.IGNORECASE,
 )
 SINCE = re.compile(
-    rf"(?<![\w/@.])(?P<whole>(?:seit|since|depuis|desde|dal|sinds|ab|from)\s+(?:dem\s+|el\s+|le\s+)?(?P<start>{_POINT}))(?![\w@])", re.IGNORECASE
+    rf"(?<![\w/@.])(?P<whole>(?:seit|since|depuis|desde|dal|sinds|ab|from)\s+(?:dem\s+|el\s+|le\s+)?(?P<start>{_POINT}))(?![\w@])",
+    re.IGNORECASE,
 )
 POINT = re.compile(
     rf"(?<![\w/@.$€£#,])(?P<whole>(?:(?:expected|anticipated|graduated|graduation|voraussichtlich|prévu|class of|est\.?|obtenu|issued|erworben|in|en|bis|until|hasta)\s*:?\s+)?(?P<start>{_POINT}))(?![\w@%]|[.,]\d)",
@@ -161,4 +162,14 @@ def is_date(text: str) -> bool:
     if span is None:
         return False
     rest = text[: span.begin] + text[span.end :]
-    return _ALONE.fullmatch(re.sub(r"\(?\b\d+\s*(?:yrs?|years?|mos?|months?|jahre?|monate?|ans?|mois|años?|meses)\b\.?\)?", "", rest, flags=re.IGNORECASE)) is not None
+    return (
+        _ALONE.fullmatch(
+            re.sub(
+                r"\(?\b\d+\s*(?:yrs?|years?|mos?|months?|jahre?|monate?|ans?|mois|años?|meses)\b\.?\)?",
+                "",
+                rest,
+                flags=re.IGNORECASE,
+            )
+        )
+        is not None
+    )

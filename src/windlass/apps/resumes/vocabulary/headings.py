@@ -173,7 +173,9 @@ def section_of(text: str) -> Section | None:
     said = said.strip("&/+|, ")
     if not said or said.count(" ") > 6:
         return None
-    whole = _OF.get(said) or _OF.get(" ".join(word for word in said.replace(",", " ").split() if word not in {"&", "/", "|", "+"}))
+    whole = _OF.get(said) or _OF.get(
+        " ".join(word for word in said.replace(",", " ").split() if word not in {"&", "/", "|", "+"})
+    )
     if whole is not None:
         return whole
     continued = re.sub(r"\s*(?:continued|cont|fortsetzung|suite|continuacion)$", "", said)
@@ -188,6 +190,11 @@ def section_of(text: str) -> Section | None:
     return _OF.get(_less(said))
 
 
+_WEIGHTIER: tuple[Section, ...] = (
+    "work", "education", "skills", "certificates", "projects", "languages", "awards", "volunteer",
+)  # fmt: skip
+
+
 def _less(said: str) -> str:
     """Without a word that only adds colour: "relevant coursework"."""
     first, _, rest = said.partition(" ")
@@ -196,7 +203,7 @@ def _less(said: str) -> str:
 
 def _best(found: list[Section]) -> Section:
     """Of "Skills & Interests" the one that matters more."""
-    for section in ("work", "education", "skills", "certificates", "projects", "languages", "awards", "volunteer"):
+    for section in _WEIGHTIER:
         if section in found:
-            return section  # type: ignore[return-value]  # one of the names above
+            return section
     return found[0]

@@ -87,12 +87,75 @@ LB lebanon|liban
 JO jordan
 IR iran
 """
-COUNTRIES: dict[str, str] = {
-    name: line[:2] for line in _COUNTRIES.strip().splitlines() for name in line[3:].split("|")
-}
+COUNTRIES: dict[str, str] = {name: line[:2] for line in _COUNTRIES.strip().splitlines() for name in line[3:].split("|")}
 _STATES = frozenset(
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI SC SD "
-    "TN TX UT VT VA WA WV WI WY DC ON QC BC AB MB SK NS NB NL PE NSW VIC QLD ACT".split()
+    [
+        "AL",
+        "AK",
+        "AZ",
+        "AR",
+        "CA",
+        "CO",
+        "CT",
+        "DE",
+        "FL",
+        "GA",
+        "HI",
+        "ID",
+        "IL",
+        "IN",
+        "IA",
+        "KS",
+        "KY",
+        "LA",
+        "ME",
+        "MD",
+        "MA",
+        "MI",
+        "MN",
+        "MS",
+        "MO",
+        "MT",
+        "NE",
+        "NV",
+        "NH",
+        "NJ",
+        "NM",
+        "NY",
+        "NC",
+        "ND",
+        "OH",
+        "OK",
+        "OR",
+        "PA",
+        "RI",
+        "SC",
+        "SD",
+        "TN",
+        "TX",
+        "UT",
+        "VT",
+        "VA",
+        "WA",
+        "WV",
+        "WI",
+        "WY",
+        "DC",
+        "ON",
+        "QC",
+        "BC",
+        "AB",
+        "MB",
+        "SK",
+        "NS",
+        "NB",
+        "NL",
+        "PE",
+        "NSW",
+        "VIC",
+        "QLD",
+        "ACT",
+    ]
 )
 _STATE_NAMES = frozenset(
     """alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho|illinois|indiana|iowa|
@@ -100,7 +163,11 @@ _STATE_NAMES = frozenset(
     new hampshire|new jersey|new mexico|new york|north carolina|north dakota|ohio|oklahoma|oregon|pennsylvania|rhode island|
     south carolina|south dakota|tennessee|texas|utah|vermont|virginia|washington|west virginia|wisconsin|wyoming|ontario|quebec|
     british columbia|alberta|manitoba|bavaria|bayern|hessen|sachsen|maharashtra|karnataka|tamil nadu|telangana|gujarat|
-    west bengal|new south wales|queensland|catalunya|cataluna|andalucia|bretagne|normandie|ile-de-france|nrw""".replace("\n", "").replace("    ", "").split("|")
+    west bengal|new south wales|queensland|catalunya|cataluna|andalucia|bretagne|normandie|ile-de-france|nrw""".replace(
+        "\n", ""
+    )
+    .replace("    ", "")
+    .split("|")
 )
 _CITIES = frozenset(
     """berlin|hamburg|munich|munchen|koln|cologne|frankfurt|frankfurt am main|stuttgart|dusseldorf|dortmund|essen|leipzig|bremen|dresden|hannover|
@@ -116,17 +183,30 @@ _CITIES = frozenset(
     calgary|ottawa|edmonton|mexico city|ciudad de mexico|guadalajara|bogota|lima|santiago|buenos aires|sao paulo|rio de janeiro|bangalore|
     bengaluru|mumbai|delhi|new delhi|hyderabad|chennai|pune|kolkata|singapore|tokyo|osaka|beijing|shanghai|shenzhen|hong kong|seoul|
     sydney|melbourne|brisbane|perth|auckland|wellington|cape town|johannesburg|nairobi|lagos|cairo|dubai|abu dhabi|tel aviv|
-    tubingen|heidelberg|freiburg|gottingen|jena|aachen|munster|kiel|rostock|potsdam|ulm|regensburg|wurzburg|darmstadt|wolfsburg|erlangen""".replace("\n", "").replace("    ", "").split("|")
+    tubingen|heidelberg|freiburg|gottingen|jena|aachen|munster|kiel|rostock|potsdam|ulm|regensburg|wurzburg|darmstadt|wolfsburg|erlangen""".replace(
+        "\n", ""
+    )
+    .replace("    ", "")
+    .split("|")
 )
-_REMOTE = re.compile(r"^\(?(?:fully |100 ?% )?(?:remote|home ?office|hybrid|on-?site|teletravail|télétravail|remoto|teletrabajo)\b.{0,20}$", re.IGNORECASE)
+_REMOTE = re.compile(
+    r"^\(?(?:fully |100 ?% )?(?:remote|home ?office|hybrid|on-?site|teletravail|télétravail|remoto|teletrabajo)\b.{0,20}$",
+    re.IGNORECASE,
+)
 _NAME = r"[^\W\d_][\w.'’-]*(?:[ -][\w.'’()-]+){0,4}"
 _POSTED = re.compile(rf"\b(?P<code>(?:D-|A-|CH-|F-)?\d{{4,5}})\s+(?P<city>{_NAME})")
-_STATED = re.compile(rf"(?P<city>{_NAME}),\s*(?P<region>[A-Z]{{2,3}})\b\.?(?:,?\s+(?P<code>\d{{5}}(?:-\d{{4}})?|[A-Z]\d[A-Z] ?\d[A-Z]\d))?")
+_STATED = re.compile(
+    rf"(?P<city>{_NAME}),\s*(?P<region>[A-Z]{{2,3}})\b\.?(?:,?\s+(?P<code>\d{{5}}(?:-\d{{4}})?|[A-Z]\d[A-Z] ?\d[A-Z]\d))?"
+)
 
 
 def country_of(text: str) -> str | None:
     """The code of a country, by its name."""
-    return COUNTRIES.get(plain(text)) or COUNTRIES.get(text.strip().casefold()) or COUNTRIES.get(plain(text).replace(" ", "-"))
+    return (
+        COUNTRIES.get(plain(text))
+        or COUNTRIES.get(text.strip().casefold())
+        or COUNTRIES.get(plain(text).replace(" ", "-"))
+    )
 
 
 def is_region(text: str) -> bool:
@@ -147,13 +227,22 @@ def is_place(text: str) -> bool:
     bare = re.sub(r"\s*\([^)]*\)$", "", last)
     if len(parts) == 1:
         return plain(bare) in _CITIES or country_of(bare) is not None or plain(bare) in _STATE_NAMES or _posted(said)
-    known = [plain(re.sub(r"\s*\([^)]*\)$", "", part)) in _CITIES or country_of(part) is not None or is_region(part) for part in parts]
+    known = [
+        plain(re.sub(r"\s*\([^)]*\)$", "", part)) in _CITIES or country_of(part) is not None or is_region(part)
+        for part in parts
+    ]
     if all(known):
         return True
     if len(parts) > 2 and not known[0] and known[1] and not is_region(parts[1]):
         return False  # a company and where it is
-    return (known[-1] or country_of(bare) is not None) and all(len(part.split()) <= 3 for part in parts) and not re.search(
-        r"\b(?:university|universität|college|school|inc|gmbh|ltd|llc|group|bank|institute|université)\b", said, re.IGNORECASE
+    return (
+        (known[-1] or country_of(bare) is not None)
+        and all(len(part.split()) <= 3 for part in parts)
+        and not re.search(
+            r"\b(?:university|universität|college|school|inc|gmbh|ltd|llc|group|bank|institute|université)\b",
+            said,
+            re.IGNORECASE,
+        )
     )
 
 
