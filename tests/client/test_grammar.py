@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.observability.every_event import JOB
-from windlass.client.grammar import WORDS, How, absolute, suggested, understood
+from windlass.client.completing import suggested
+from windlass.client.grammar import WORDS, How, absolute, understood
 from windlass.core.errors import SettingsError
 from windlass.core.fingerprint import fingerprint
 from windlass.core.job import Error, Job

@@ -22,7 +22,7 @@ from windlass.core.wording import duration
 from windlass.core.words import unknown_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from windlass.core.job import Job
 
@@ -188,7 +188,7 @@ def absolute(text: str, at: datetime) -> str:
 
 
 def _absolute(found: re.Match[str], at: datetime) -> str:
-    word = WORDS.get(_name_of(found["word"])) if found["word"] else None
+    word = WORDS.get(name_of(found["word"])) if found["word"] else None
     if word is None or not (word.kind is Kind.INSTANT or word.name == "age"):
         return found[0]
     if word.name == "age":
@@ -201,86 +201,21 @@ def _absolute(found: re.Match[str], at: datetime) -> str:
     return f"{found['dash']}{found['word']}{found['operator']}{moment.isoformat()}"
 
 
-class Suggestion(NamedTuple):
-    """What could stand in a line from `start` to `end`, and what it means."""
-
-    text: str
-    start: int
-    end: int
-    help: str
-
-
-MOST_SUGGESTED = 12
-
-
-def suggested(text: str, place: int, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
-    """How the term at this place of a line could go on. `known` has values by word: types, queues, tags, ..."""
-    place = max(0, min(place, len(text), LONGEST))
-    start = max(text.rfind(mark, 0, place) for mark in " \t\n") + 1
-    if text.count('"', 0, place) % 2:  # inside quotes anything goes
-        return []
-    typed = text[start:place]
-    dash = "-" if typed.startswith("-") else ""
-    begun = _BEGUN.fullmatch(typed.removeprefix("-"))
-    if begun is None or begun["word"] is None:
-        return _words(typed.removeprefix("-"), dash, start, place)
-    name = _name_of(begun["word"])
-    word = WORDS.get(name)
-    if word is None:
-        return []
-    first, comma, last = begun["value"].rpartition(",")
-    head = f"{dash}{begun['word']}{begun['operator']}{first}{comma}"
-    return [
-        Suggestion(head + _quoted(value), start, place, help_)
-        for value, help_ in _values(word, known.get(name, ()))
-        if value.casefold().startswith(last.casefold().removeprefix('"'))
-    ][:MOST_SUGGESTED]
-
-
-def _words(typed: str, dash: str, start: int, place: int) -> list[Suggestion]:
-    return [
-        Suggestion(f"{dash}{word.name}{_OPERATOR.get(word.kind, ':')}", start, place, f"{word.help}: {word.example}")
-        for word in WORDS.values()
-        if word.name.startswith(typed.casefold()) and not (dash and word.kind is Kind.ORDER)
-    ][:MOST_SUGGESTED]
-
-
-def _values(word: Word, known: Sequence[str]) -> list[tuple[str, str]]:
-    match word.kind:
-        case Kind.STATUS:
-            return [(status.value, "") for status in Status]
-        case Kind.ORDER:
-            return [("-created", "newest first"), ("created", "oldest first")]
-        case Kind.DURATION:
-            return [("30s", ""), ("5m", ""), ("1h", ""), ("1d", "")]
-        case Kind.INSTANT:
-            return [("now-15m", ""), ("now-1h", ""), ("now-1d", ""), ("now-7d", "")]
-        case _:
-            return [(value, "") for value in known]
-
-
-_OPERATOR = {Kind.DURATION: ">", Kind.NUMBER: ">=", Kind.VALUE: "."}
 _TERM = re.compile(
     r"""(?P<dash>-?)
     (?:(?P<word>[A-Za-z_][\w-]*(?:\.[^\s:=<>".]+)*)(?P<operator>>=|<=|[:=<>]))?
     (?P<value>(?:"(?:[^"\\]|\\.)*"|[^\s"])*"?[^\s]*)""",
     re.VERBOSE,
 )
-_BEGUN = re.compile(r'(?:(?P<word>[A-Za-z_][\w-]*)(?P<operator>>=|<=|[:=<>]))?(?P<value>[^"]*"?[^"]*)')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 _AGO = re.compile(r"now(?:-(?P<ago>\S+))?")
 _HEX = re.compile(r"[0-9a-fA-F-]{4,36}")
 
 
-def _name_of(word: str) -> str:
+def name_of(word: str) -> str:
+    """The word's own name, whatever other name it was called by."""
     return OTHER_NAMES.get(word.casefold(), word.casefold())
-
-
-def _quoted(value: str) -> str:
-    if re.fullmatch(r'[^\s",]+', value):
-        return value
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @dataclass(slots=True)
@@ -300,7 +235,7 @@ class _Reading:
         name, path = None, ""
         if found["word"] is not None:
             head, _, path = found["word"].partition(".")
-            name = _name_of(head)
+            name = name_of(head)
         how, meaning, problem = How.WALK, "", None
         try:
             how, meaning = self._understand(name, path, found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from windlass.client.grammar import WORDS, suggested
+from windlass.client.completing import suggested
+from windlass.client.grammar import WORDS
 from windlass.core.errors import WindlassError
 from windlass.web.dashboard.pages.jobs.line import Line
 
