@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import UUID1, UUID3, UUID4, UUID5, AnyUrl, ConfigDict, TypeAdapter, ValidationError
 
 from windlass.core import values
-from windlass.core.payload import unfit
+from windlass.core.form import unfit
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError as Misfit

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
 from enum import Enum
-from types import UnionType
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Never,
     NoReturn,
-    NotRequired,
-    TypeAlias,
-    Union,
     cast,
-    get_args,
-    get_origin,
 )
 
-from pydantic import ConfigDict, RootModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
-from pydantic import Secret as PydanticSecret
-from pydantic_core import CoreConfig, SchemaSerializer
-from typing_extensions import TypedDict  # pydantic refuses the one of typing before Python 3.12
-
 from windlass.core import values
-from windlass.core.errors import HandlerError, PayloadInvalid, SecretUnreadable, SettingsError
+from windlass.core.errors import PayloadInvalid, SecretUnreadable, SettingsError
+from windlass.core.form import Form
 from windlass.core.keys import shown
 from windlass.core.redaction import MASK
 from windlass.core.schemas import schema_of
 from windlass.core.sealing import KEYS, MEMBER, Of, Reading, Seals, Writing, opened, place_of
-from windlass.core.secret import META, Secret
+from windlass.core.untyped import SCALARS, UNTYPED, check_of, is_one_of
 
 if TYPE_CHECKING:
     from inspect import Parameter
 
-_SHOWN_ERRORS = 3
-_LONGEST_TOLD = 350
-_SCALARS = (int, str, bool, float, type(None))
-_UNTYPED = (Any, object, dict, list, tuple)
 _RESULT = "result"
 WHOLE = "*"
-_SECRETS = (PydanticSecret, Secret, SecretBytes, SecretStr)
-_STARS = "*" * 10
-_CHANGED = frozenset({"datetime", "frozenset", "function-plain", "set"})
-_SECRET: frozenset[str] = frozenset()
-_NOT_SCHEMA = frozenset({"metadata", "default"})
-_MINUTE = timedelta(minutes=1)
-_anything: TypeAdapter[Any] = TypeAdapter(Any)
-_config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_timedelta="iso8601")
-_core_config = CoreConfig(ser_json_bytes="base64", ser_json_timedelta="iso8601")
-
-Check: TypeAlias = Callable[[object, str, values.Path], None]
 
 
 class Codec:
@@ -78,11 +51,11 @@ class Codec:
         self._positions = tuple(p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY)
         self._required = frozenset(p.name for p in parameters.values() if p.default is p.empty)
         fields = {p.name: hints.get(p.name, Any) for p in parameters.values()}
-        checks = {n: _check_of(hint) for n, hint in fields.items()}
+        checks = {n: check_of(hint) for n, hint in fields.items()}
         self._loose = tuple((n, check) for n, check in checks.items() if check is not None)
         self._whole = next(iter(fields)) if whole else None
-        self._exact = fields if not whole and all(_is_one_of(h, _SCALARS + _UNTYPED) for h in fields.values()) else None
-        self._form = _Form(name, fields, self._required, frozenset(n for n, _ in self._loose))
+        self._exact = fields if not whole and all(is_one_of(h, SCALARS + UNTYPED) for h in fields.values()) else None
+        self._form = Form(name, fields, self._required, frozenset(n for n, _ in self._loose))
         self._result = ResultCodec(name, hints.get("return", Any))
         self._sealing = _Sealing(name, "payload")
         self.secrets = self._form.secrets(self._whole)
@@ -239,12 +212,12 @@ class ResultCodec:
     __slots__ = ("_exact", "_form", "_hint", "_loose", "_of", "_sealing", "holds_secrets")
 
     def __init__(self, name: str, hint: Any) -> None:
-        hint = Any if _is_one_of(hint, (Never, NoReturn)) else hint
+        hint = Any if is_one_of(hint, (Never, NoReturn)) else hint
         self._of = f"the result of {name}"
         self._hint = hint
-        self._loose = _is_one_of(hint, _UNTYPED)
-        self._exact = _SCALARS if hint is Any else tuple(kind for kind in _SCALARS if hint is kind)
-        self._form = _Form(name, {_RESULT: hint}, frozenset({_RESULT}))
+        self._loose = is_one_of(hint, UNTYPED)
+        self._exact = SCALARS if hint is Any else tuple(kind for kind in SCALARS if hint is kind)
+        self._form = Form(name, {_RESULT: hint}, frozenset({_RESULT}))
         self._sealing = _Sealing(name, "result")
         self.holds_secrets = self._form.holds_secrets
         """whether it is a secret, or holds one"""
@@ -315,218 +288,6 @@ class _Sealing:
         self.seals.check()
 
 
-class _Form:
-    """Named members of declared types, read and written by pydantic with settings that keep every value.
-
-    Members go by their fields' names, never by an alias, because an alias may be for one direction only.
-    """
-
-    __slots__ = ("_delicate", "_serializer", "_validator", "adapter", "holds_secrets")
-
-    def __init__(
-        self, name: str, fields: Mapping[str, Any], required: frozenset[str], checked: frozenset[str] = frozenset()
-    ) -> None:
-        try:
-            adapter = _adapter(fields, required)
-        except Exception:  # noqa: BLE001  # a type of the user's own making may raise anything
-            raise HandlerError(
-                f"the annotations of handler {name} cannot be used: {_unusable(fields)};"
-                " use JSON types, dataclasses, pydantic models, datetimes, UUIDs or enums"
-            ) from None
-        # Without the adapter in between: these run once per job. The adapter's own serializer follows the settings
-        # only inside models and dataclasses, not for the members at the top.
-        self.adapter = adapter
-        self._validator = adapter.validator
-        self._serializer = SchemaSerializer(adapter.core_schema, _core_config)
-        self._delicate = _is_delicate(adapter.core_schema, checked)
-        self.holds_secrets = _mentions([adapter.core_schema], _SECRET)
-        if self.holds_secrets and _nests(adapter.core_schema, adapter.core_schema):
-            raise HandlerError(f"{name} takes a Secret that holds a Secret: one of them is enough")
-
-    def secrets(self, whole: str | None) -> frozenset[str]:
-        """The names of the members that are a secret or hold one; with `whole` of that one's own members."""
-        if not self.holds_secrets:
-            return frozenset()
-        fields = _fields_in(self.adapter.core_schema, self.adapter.core_schema)
-        if whole is not None:
-            fields = _fields_in(fields[whole], self.adapter.core_schema)
-        return frozenset(name for name, field in fields.items() if _holds_secret(field, self.adapter.core_schema))
-
-    def validate(self, members: Mapping[str, Any], of: str) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = self._validator.validate_python(members, by_alias=True, by_name=True)
-            return found
-        except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
-            raise _unfit(of, error) from None
-
-    def read(self, text: str, of: str, reading: Reading | None = None) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = self._validator.validate_json(text, context=reading, by_alias=True, by_name=True)
-            return found
-        except SecretUnreadable:
-            raise
-        except Exception as error:  # noqa: BLE001  # a user's own validator may raise anything
-            raise _unfit(of, error) from None
-
-    def dump(self, members: dict[str, Any], of: str, writing: Writing | None = None) -> dict[str, Any]:
-        try:
-            written: dict[str, Any] = self._serializer.to_python(
-                members, mode="json", by_alias=False, context=writing, round_trip=True, warnings="error"
-            )
-            if self._delicate:
-                written = _kept(members, written, of, ())
-        except PayloadInvalid:
-            raise
-        except Exception as error:  # noqa: BLE001  # a user's own serializer may raise anything
-            raise PayloadInvalid(f"{_culprit(members, of)} cannot be stored as JSON: {values.reason(error)}") from None
-        return written
-
-
-def _kept(live: object, written: Any, of: str, path: values.Path) -> Any:
-    """What pydantic wrote for `live`, with what it would change put right, or refused where that cannot be."""
-    kind = type(cast("object", written))
-    if isinstance(live, (dict, list, tuple)):
-        _keep_members(cast("dict[object, object] | list[object]", live), written, of, path)
-    elif isinstance(live, datetime):
-        offset = live.utcoffset()
-        if offset and offset % _MINUTE and kind is str:
-            return live.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    elif isinstance(live, float):
-        if written is None:
-            raise values.not_finite(live, of, path)
-    elif isinstance(live, (set, frozenset)):
-        if kind is list:
-            return sorted(written, key=values.encode)
-    elif isinstance(live, _SECRETS):
-        if written and written in (_STARS, str(cast("object", live))):
-            raise PayloadInvalid(
-                f"{values.place(of, path)} is a secret and would be masked: declare it as a windlass.Secret, which is"
-                " encrypted, or pass a reference to it instead"
-            )
-    elif isinstance(live, RootModel):
-        return _kept(cast("RootModel[object]", live).root, written, of, path)
-    elif kind is dict:
-        _keep_members({name: getattr(live, name, None) for name in written}, written, of, path)
-    return written
-
-
-def _keep_members(live: dict[object, object] | list[object], written: Any, of: str, path: values.Path) -> None:
-    kind = type(cast("object", written))
-    members: Iterable[tuple[Any, object]] = ()
-    if isinstance(live, dict):
-        if kind is dict:
-            # By their order: a name may have been something else than text.
-            members = tuple(zip(written, live.values(), strict=False))
-    elif kind is list:
-        members = zip(range(len(written)), live, strict=False)
-    for name, member in members:
-        if type(member) not in values.TEXT_AND_WHOLE:
-            written[name] = _kept(member, written[name], of, (*path, name))
-
-
-def _is_delicate(schema: Mapping[str, Any], checked: frozenset[str]) -> bool:
-    """Whether these types can hold what pydantic does not write as it is: sets, not-a-number, odd zones, secrets."""
-    fields: dict[str, Any] = (schema["schema"] if schema["type"] == "definitions" else schema)["fields"]
-    loose = [field for name, field in fields.items() if name not in checked]
-    rest = [field for name, field in fields.items() if name in checked]
-    return _mentions([*loose, schema.get("definitions")], _CHANGED | {"any"}) or _mentions(rest, _CHANGED)
-
-
-def _mentions(waiting: list[Any], kinds: frozenset[str]) -> bool:
-    while waiting:
-        node = waiting.pop()
-        if type(node) is dict:
-            members = cast("dict[str, Any]", node)
-            if members.get("type") in kinds or (kinds is _SECRET and META in members.get("metadata", ())):
-                return True
-            waiting += [part for name, part in members.items() if name not in _NOT_SCHEMA]
-        elif isinstance(node, (list, tuple)):
-            waiting += cast("list[Any]", node)
-    return False
-
-
-def _holds_secret(node: Any, root: Mapping[str, Any], seen: tuple[str, ...] = ()) -> bool:
-    """Whether a part of a schema is a secret or leads to one."""
-    if isinstance(node, (list, tuple)):
-        return any(_holds_secret(one, root, seen) for one in cast("list[Any]", node))
-    if type(node) is not dict:
-        return False
-    members = cast("dict[str, Any]", node)
-    if META in members.get("metadata", ()):
-        return True
-    if members.get("type") == "definition-ref":
-        ref: str = members["schema_ref"]
-        return ref not in seen and _holds_secret(_defined(ref, root), root, (*seen, ref))
-    return any(_holds_secret(part, root, seen) for name, part in members.items() if name not in _NOT_SCHEMA)
-
-
-def _nests(node: Any, root: Mapping[str, Any]) -> bool:
-    """Whether there is a secret within a secret."""
-    if isinstance(node, (list, tuple)):
-        return any(_nests(one, root) for one in cast("list[Any]", node))
-    if type(node) is not dict:
-        return False
-    members = cast("dict[str, Any]", node)
-    if META in members.get("metadata", ()):
-        return _holds_secret(members["json_schema_input_schema"], root)
-    return any(_nests(part, root) for name, part in members.items() if name not in _NOT_SCHEMA)
-
-
-def _defined(ref: str, root: Mapping[str, Any]) -> Any:
-    return next((one for one in root.get("definitions", ()) if one.get("ref") == ref), None)
-
-
-def _fields_in(node: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the model, dataclass or typed dict that a schema describes, by name; none of anything else."""
-    while type(node) is dict:
-        found = cast("dict[str, Any]", node)
-        fields = found.get("fields")
-        if isinstance(fields, dict):
-            return cast("dict[str, Any]", fields)
-        if found["type"] == "dataclass-args":
-            return {one["name"]: one for one in cast("list[dict[str, Any]]", fields)}
-        node = _defined(found["schema_ref"], root) if found["type"] == "definition-ref" else found.get("schema")
-    return {}
-
-
-def _check_of(hint: Any) -> Check | None:
-    """How to look through the places under a hint that it says nothing about, if it has any."""
-    if _is_one_of(hint, _UNTYPED):
-        return values.look
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Secret:
-        return None
-    if origin is Annotated:
-        return _check_of(arguments[0])
-    if origin in (Union, UnionType):
-        arms = [arm for arm in arguments if not _is_one_of(arm, _SCALARS)]
-        found = {_check_of(arm) for arm in arms}
-        return found.pop() if len(arms) == 1 or found == {values.look} else None
-    if not arguments or (origin is tuple and arguments[-1] is not Ellipsis):
-        return None
-    if origin is dict and all(_is_one_of(part, _UNTYPED) for part in arguments):
-        return values.look
-    inner = _check_of(arguments[0] if origin is tuple else arguments[-1])
-    return None if inner is None else _each(inner)
-
-
-def _each(inner: Check) -> Check:
-    def check(value: object, of: str, path: values.Path) -> None:
-        if isinstance(value, dict):
-            for name, member in cast("dict[object, object]", value).items():
-                inner(member, of, (*path, name))
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            for index, member in enumerate(cast("list[object]", value)):
-                inner(member, of, (*path, index))
-
-    return check
-
-
-def _is_one_of(hint: Any, kinds: tuple[object, ...]) -> bool:
-    # By identity: a hint may be anything, and compare as it likes.
-    return any(hint is kind for kind in kinds)
-
-
 def _masked(_: str, __: tuple[str | int, ...]) -> str:
     return MASK
 
@@ -537,51 +298,3 @@ def _plain_default(value: object) -> object:
 
 def _boxed(name: str, text: str) -> str:
     return f'{{"{name}":{text}}}'
-
-
-def _adapter(fields: Mapping[str, Any], required: frozenset[str]) -> TypeAdapter[Any]:
-    make: Any = TypedDict
-    arguments = make(
-        "Arguments", {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()}
-    )
-    arguments.__pydantic_config__ = _config
-    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
-    if not adapter.pydantic_complete:
-        raise NameError("a type it names is not defined")
-    return adapter
-
-
-def _unusable(fields: Mapping[str, Any]) -> str:
-    reasons: list[str] = []
-    for name, hint in fields.items():
-        try:
-            _adapter({name: hint}, frozenset(fields))
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is about this member
-            reasons.append(f"{name}: {values.reason(error)}")
-    return values.line("; ".join(reasons), _LONGEST_TOLD)
-
-
-def _culprit(members: Mapping[str, Any], of: str) -> str:
-    for name, member in members.items():
-        try:
-            _anything.dump_python(member, mode="json")
-        except Exception:  # noqa: BLE001  # whatever it is, it is about this member
-            return f"{values.place(of, (name,))} (of type {type(member).__name__})"
-    return of
-
-
-def _unfit(of: str, error: Exception) -> PayloadInvalid:
-    if not isinstance(error, ValidationError):
-        return PayloadInvalid(f"{of} does not fit its types: {values.reason(error)}")
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return unfit(of, [(one["loc"], one["msg"]) for one in found])
-
-
-def unfit(of: str, misfits: Sequence[tuple[tuple[str | int, ...], str]]) -> PayloadInvalid:
-    """The error of a value that does not fit, given each place in it and what was expected there."""
-    told = [
-        f"{values.spelt(place) or 'value'}: {values.line(words, values.LONGEST_REASON)}"
-        for place, words in misfits[:_SHOWN_ERRORS]
-    ]
-    more = f"; and {len(misfits) - _SHOWN_ERRORS} more" if len(misfits) > _SHOWN_ERRORS else ""
-    return PayloadInvalid(f"{of} does not fit its types: {values.line('; '.join(told), _LONGEST_TOLD)}{more}")
