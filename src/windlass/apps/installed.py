@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 SHIPPED = "windlass.apps.shipped:app"
 """what runs where no application is named"""
-_NEEDED = {"imports": ("python_calamine", "openpyxl", "sqlalchemy", "xlsxwriter")}
+_NEEDED = {"imports": ("python_calamine", "openpyxl", "sqlalchemy", "xlsxwriter"), "files": ("fastapi",)}
 
 
 def shipped() -> list[str]:
