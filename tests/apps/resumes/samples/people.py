@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from unicodedata import normalize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,21 +246,6 @@ def person(language: str, seed: int) -> Person:
 
 
 def _ascii(text: str) -> str:
-    for said, plain in (
-        ("ü", "ue"),
-        ("ß", "ss"),
-        ("ä", "ae"),
-        ("ö", "oe"),
-        ("é", "e"),
-        ("É", "e"),
-        ("è", "e"),
-        ("ï", "i"),
-        ("í", "i"),
-        ("ú", "u"),
-        ("ñ", "n"),
-        ("ı", "i"),
-        ("'", ""),
-        ("’", ""),
-    ):
+    for said, plain in (("ü", "ue"), ("ß", "ss"), ("ä", "ae"), ("ö", "oe"), ("ı", "i")):
         text = text.replace(said, plain)
-    return text.lower()
+    return "".join(one for one in normalize("NFKD", text.lower()) if (one.isalnum() and one.isascii()) or one == "-")

@@ -135,18 +135,19 @@ def _one_table(left: list[Segment], right: list[Segment]) -> bool:
         (left, right) if sum(len(one.text) for one in left) <= sum(len(one.text) for one in right) else (right, left)
     )
     bases = [one.base for one in many]
-    beside = sum(1 for one in few if any(abs(one.base - base) < 0.3 * one.size for base in bases))
-    dates = sum(1 for one in few if is_date(one.text))
-    places = sum(1 for one in few if _PLACE.match(one.text) and section_of(one.text) is None)
-    headings = sum(1 for one in few if section_of(one.text) is not None)
-    labels = sum(1 for one in few if one.text.endswith(":"))
-    total = len(few)
-    if dates >= 2 and (dates + places + headings) * 10 >= total * 5 and beside * 10 >= total * 6:
-        return True
-    if beside * 10 < total * 8:
+    titles = [one for one in few if section_of(one.text) is not None]
+    others = [one for one in few if section_of(one.text) is None]
+    beside = sum(1 for one in others if any(abs(one.base - base) < 0.3 * one.size for base in bases))
+    dates = sum(1 for one in others if is_date(one.text))
+    places = sum(1 for one in others if _PLACE.match(one.text))
+    labels = sum(1 for one in others if one.text.endswith(":"))
+    total = len(others)
+    if beside * 10 < total * 7:
         return False
-    if headings:
-        return (dates + places + headings) * 10 >= total * 6
+    if dates >= 2 and (dates + places) * 10 >= total * 5:
+        return True
+    if titles:
+        return (dates + places) * 10 >= total * 6
     if labels * 10 >= total * 5:
         return True
-    return sum(len(one.text) for one in few) <= 25 * total
+    return beside * 10 >= total * 8 and sum(len(one.text) for one in few) <= 25 * total

@@ -9,6 +9,7 @@ from statistics import median
 
 from windlass.apps.resumes.extraction.columns import Segment, reading_order
 from windlass.apps.resumes.extraction.extracted import Line
+from windlass.apps.resumes.vocabulary.dates import is_date
 
 BULLETS = "•◦▪▫■□●○‣⁃∙·➢➤►▶▸✓✔✗❖◆◇★☆*§¢Ø➔→»o–-—"
 _MARK = frozenset(BULLETS)
@@ -55,8 +56,12 @@ def _rows(words: list[Placed]) -> list[list[Placed]]:
 def _segments(row: list[Placed]) -> list[Segment]:
     """Words that belong together; a wide gap parts them."""
     groups: list[list[Placed]] = []
+    gaps = sorted(after.left - before.right for before, after in pairwise(row))
+    usual = gaps[len(gaps) // 2] if len(gaps) > 2 else 0.0
     for word in row:
-        wide = 1.0 * max(word.size, 5.0)
+        wide = max(word.size, 5.0)
+        if 0 < usual < 0.4 * wide:
+            wide = max(0.6 * wide, 1.9 * usual)
         if (groups and word.left - groups[-1][-1].right < wide) or (
             groups and len(groups[-1]) == 1 and groups[-1][0].text in _MARK and word.left - groups[-1][0].right < 30
         ):
@@ -106,6 +111,7 @@ def _line(row: list[Segment], number: int) -> Line:
     for before, after in pairwise(row):
         lone = before is row[0] and before.text in _MARK
         wide = after.left - before.right > 1.5 * max(min(before.size, after.size), 5.0)
+        wide = wide or (is_date(before.text) and before is row[0]) or (is_date(after.text) and after is row[-1])
         text += ("\t" if wide and not lone else " ") + after.text
     return Line(
         text=tidy(text),

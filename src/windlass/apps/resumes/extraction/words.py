@@ -75,7 +75,7 @@ class WordReader:
         self._styles: dict[int, Style] = {}
         self._word: Word | None = None
         self._found = Read(words=[])
-        self._end = 0.0
+        self._begun = self._end = 0.0
 
     def read(self, most: int) -> Read:
         """The words, in the order in which they stand in the file."""
@@ -138,13 +138,13 @@ class WordReader:
             word.text += " " + character if aslant and spaced else character
             word.left, word.right = min(word.left, left), max(word.right, right)
             word.top, word.bottom = min(word.top, top), max(word.bottom, bottom)
-            self._end = right
+            self._begun, self._end = left, right
             return
         word = self._word = Word(character, left, right, top, bottom, style.base, style, style.hidden, spaced)
         if word.hidden is None and not self._on_page(left, right, top, bottom):
             word.hidden = "off the page"
         self._found.words.append(word)
-        self._end = right
+        self._begun, self._end = left, right
 
     def _goes_on(self, word: Word, style: Style, left: float, *, spaced: bool, made: bool) -> bool:
         if abs(style.angle) > _ASLANT:
@@ -156,6 +156,8 @@ class WordReader:
             level = abs(style.base - word.base) < 0.35 * size and abs(word.style.angle) <= _ASLANT
             if not level or word.style.light != style.light:  # each word is seen, or not, as a whole
                 return False
+        if left >= self._begun - 0.05 * size and left < self._end:
+            return True  # a ligature: its letters share one box
         return -0.5 * size < left - self._end < (0.12 if made else 0.25) * size
 
     def _turn(self, left: float, right: float, top: float, bottom: float) -> tuple[float, float, float, float]:

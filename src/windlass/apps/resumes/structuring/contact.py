@@ -190,10 +190,13 @@ def _word_cased(word: str) -> str:
 
 
 def _email(rows: list[Row]) -> str | None:
-    for row in rows:
+    for at, row in enumerate(rows):
         found = _MAIL.search(row.text)
         if found is not None:
-            return found.group().replace(" ", "")
+            above = rows[at - 1].text if at and rows[at - 1].block == row.block else ""
+            start = re.search(r"(?:^|[\s:])([A-Za-z0-9.]+[-._])$", above)
+            broken = found.start() == 0 and start is not None and "@" not in above
+            return (start[1] if broken and start else "") + found.group().replace(" ", "")
     for row, after in pairwise(rows):  # broken in a narrow column
         if "@" in row.text or after.text.startswith("@") or row.text.endswith("@"):
             found = _MAIL.search(row.text.strip() + after.text.strip())

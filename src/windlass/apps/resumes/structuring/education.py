@@ -12,9 +12,8 @@ from windlass.apps.resumes.vocabulary.degrees import DEGREE, SCHOOL, SCORE
 from windlass.apps.resumes.vocabulary.places import is_place, split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth
 
-_MARKS = re.compile(
-    r"\t|\s+[|•·]\s+|\s+[–—-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|\s+(?:at|from|an der|am|bei)\s+(?=(?:the )?[A-ZÄÖÜÉ])"
-)
+_MARKS = re.compile(r"\t|\s+[|•·]\s+|\s+[–—-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])")
+_FROM = re.compile(r"^(.+?)\s+(?:at|from|an der|an|am|bei|à|a|en)\s+((?:the |la |el |l['’])?[A-ZÄÖÜÉ].+)$")
 _COURSES = re.compile(
     r"^(?:relevant |selected |key )?(?:coursework|courses|modules|subjects|schwerpunkte?|vertiefung(?:en)?|cours|asignaturas|kurse|fächer)\b[^:]{0,20}:\s*(.+)$",
     re.IGNORECASE,
@@ -25,7 +24,7 @@ _DETAIL = re.compile(
     re.IGNORECASE,
 )
 _OF = re.compile(
-    r"^\s*(?:degree\s+)?(?:in|of|en|de|des|der|im|in der|im fach|em|di|für|als|d['’]|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en|:|,|–|-|\(|\|)+\s*",
+    r"^(?:\s*(?:[:,–\-(|]+|(?:degree|in der|im fach|als|in|of|en|de la|de|des|der|im|em|di|für|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en)(?=\s)|d['’]))+\s*",
     re.IGNORECASE,
 )
 _STUDIED = re.compile(
@@ -130,13 +129,19 @@ def _read(row: Row) -> _Read:
         piece = _LABEL.sub("", raw.strip(" ,|–—-•·:;()[]")).strip()
         if not piece or (is_place(piece) and not SCHOOL.search(piece)):
             continue
+        split = split_place(piece)
+        if split is not None and SCHOOL.search(split[0]):
+            piece = split[0]  # the same, without its place
         for said in _parted(piece):
             _place(said, read)
     return read
 
 
 def _parted(piece: str) -> list[str]:
-    """A piece that holds degree and school with a comma between them, in two."""
+    """A piece that holds degree and school, with a comma or a word between them, in two."""
+    joint = _FROM.match(piece)
+    if joint is not None and DEGREE.search(joint[1]) and SCHOOL.search(joint[2]) and not SCHOOL.search(joint[1]):
+        return [joint[1], joint[2]]
     degree = DEGREE.search(piece)
     school = SCHOOL.search(piece)
     if degree is None or school is None or "," not in piece or _inside(piece, degree):

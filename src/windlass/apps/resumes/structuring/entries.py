@@ -9,6 +9,7 @@ from itertools import pairwise
 from windlass.apps.resumes.structuring.contact import joined
 from windlass.apps.resumes.structuring.rows import Row
 from windlass.apps.resumes.vocabulary.dates import Span
+from windlass.apps.resumes.vocabulary.places import split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
 _ACTION = re.compile(
@@ -23,6 +24,9 @@ _LABEL = re.compile(
     r"^(?:technologies|tech stack|stack|tools|environment|skills|skills used|technologien|technik|environnement|outils|tecnologías|key achievements|achievements|responsibilities|aufgaben|tätigkeiten|schwerpunkte|projects?|relevant coursework|coursework|courses|thesis|gpa|description|missions?|tareas|logros|funciones)\b.{0,12}:",
     re.IGNORECASE,
 )
+
+
+_HANGING = re.compile(r"(?:,|&|\b(?:and|und|et|y|the|of|in|for|with|de|der|die|das|von|la|le|mit|für|des|du))$")
 
 
 @dataclass(slots=True)
@@ -108,9 +112,10 @@ def _kind(row: Row, above: Row | None, before: str, *, marked: bool, margin: flo
     if (
         before in {"dated", "head"}
         and row.x > margin + 8
-        and words > 5
-        and title_worth(text) < 0.7
-        and company_worth(text) < 0.7
+        and words > 3
+        and "\t" not in text
+        and company_worth(text) < 1.2
+        and split_place(text) is None
     ):
         return "body"
     if (_ACTION.match(text) and title_worth(text) < 0.9) or (_PAST.match(text) and words > 2):
@@ -227,17 +232,18 @@ def told(rows: list[Row]) -> tuple[str | None, list[str]]:
 
 
 def _sentences(rows: list[Row]) -> list[str]:
-    """Lines without marks: a new point begins where the last line was not full, or ended."""
-    longest = max(len(row.text) for row in rows)
+    """Lines without marks: one that begins small, or follows a word that cannot end anything, goes on."""
     points: list[str] = []
-    full = False
+    begins: list[str] = []
     for row in rows:
         text = row.text.replace("\t", " ")
-        if (points and full and not (points[-1].endswith(".") and text[:1].isupper())) or (
-            points and text[:1].islower()
-        ):
+        if points and (text[:1].islower() or _HANGING.search(points[-1])):
             points[-1] = joined([points[-1], text])
         else:
             points.append(text)
-        full = len(row.text) > 0.75 * longest and longest > 60
+            begins.append(row.text)
+    said = joined(points)
+    ended = sum(one.endswith((".", ":", "!", "?")) for one in points[:-1])
+    if len(points) > 1 and not ended and said.count(". ") >= 2 and min(len(one) for one in begins[:-1]) > 70:
+        return [said]  # running text whose lines happen to begin with capitals
     return points

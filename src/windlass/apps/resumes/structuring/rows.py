@@ -7,14 +7,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from windlass.apps.resumes.extraction.extracted import Extracted, Line
-from windlass.apps.resumes.vocabulary.dates import Span, find
+from windlass.apps.resumes.vocabulary.dates import NOW, Span, find
 from windlass.apps.resumes.vocabulary.headings import Section, section_of
 
 _BULLET = re.compile(r"^(?:[•◦▪▫■□●○‣⁃∙·➢➤►▶▸✓✔✗❖◆◇★☆*§¢Ø➔→»]|[-–—](?=\s)|o(?=\s+[A-Z])|\d{1,2}[.)](?=\s+[^\W\d]))\s*")
 _PAGE = re.compile(
-    r"^\W*(?:page|seite|pagina|página)?\s*\d{1,2}\s*(?:(?:of|von|/|de|sur|di)\s*\d{1,2})?\W*$", re.IGNORECASE
+    r"^\W*(?:(?:page|seite|pagina|página|p\.)\s*\d{1,2}\s*(?:(?:of|von|/|de|sur|di)\s*\d{1,2})?|\d{1,2}\s*(?:of|von|/|sur)\s*\d{1,2})\W*$",
+    re.IGNORECASE,
 )
+_NUMBER = re.compile(r"^[-–\s]*\d{1,2}[-–\s]*$")
 _INLINE = re.compile(r"^([^:]{3,40}?)\s*:\s*(\S.*)$")
+_OPEN = re.compile(r"(?:19|20)\d\d\s*(?:[-–—]|\bto|\bbis|\bà|\ba)$", re.IGNORECASE)
+_CLOSED = re.compile(rf"^(?:(?:[^\W\d]{{3,10}}\.?\s+|\d{{1,2}}[./]){{0,2}}(?:19|20)\d\d|(?:{NOW}))\)?$", re.IGNORECASE)
 _UNLIKE_HEADING = re.compile(r"[@\d]|https?:|\.\w{2,3}/|[,;]$")
 
 
@@ -59,6 +63,8 @@ def rows_of(extracted: Extracted) -> list[Row]:
         for line in page.lines:
             if _PAGE.match(line.text) or (line.block == -1 and number > 0):
                 continue
+            if _NUMBER.match(line.text) and 0 < page.height * 0.9 < line.y:
+                continue
             gap = 0.0
             if above is not None and above.block == line.block and line.y > above.y:
                 gap = (line.y - above.y) / max(line.size or 10.0, 6.0)
@@ -74,6 +80,7 @@ def rows_of(extracted: Extracted) -> list[Row]:
                 )
             )  # fmt: skip
     _bullets_alone(extracted, rows)
+    rows = _ranges_joined(rows)
     for row in rows:
         row.span = find(row.text, points=not row.bullet)
     return rows
@@ -90,6 +97,27 @@ def _bullets_alone(extracted: Extracted, rows: list[Row]) -> None:
     if marks:
         for row in rows:
             row.bullet = row.bullet or any((row.page, row.block, round(row.y) + off) in marks for off in (-1, 0, 1))
+
+
+def _ranges_joined(rows: list[Row]) -> list[Row]:
+    """A range that is broken after its dash is put together again: "01/2018 –" above "today"."""
+    kept: list[Row] = []
+    for row in rows:
+        last = kept[-1] if kept else None
+        if last is not None and last.block == row.block and not row.bullet:
+            for at, cell in ((0, last.cells[0]), (len(last.cells) - 1, last.cells[-1])):
+                first = row.cells[0]
+                open_end = _OPEN.search(cell)
+                if open_end is None or _CLOSED.match(first) is None:
+                    continue
+                cells = last.cells
+                cells[at] = f"{cell} {first}"
+                last.text = "\t".join(cells)
+                row.text = "\t".join(row.cells[1:])
+                break
+        if row.text:
+            kept.append(row)
+    return kept
 
 
 def sections(rows: list[Row]) -> list[Part]:

@@ -9,7 +9,7 @@ from windlass.apps.resumes.resume import Work
 from windlass.apps.resumes.structuring.entries import Entry, entries_of, told
 from windlass.apps.resumes.structuring.rows import Row
 from windlass.apps.resumes.vocabulary.dates import Span, find
-from windlass.apps.resumes.vocabulary.places import is_place, split_place
+from windlass.apps.resumes.vocabulary.places import is_place, split_place, sure_place
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
 _MARKS = re.compile(
@@ -115,7 +115,7 @@ def head_of(rows: list[Row]) -> Head:
                 text = text[: again.begin] + "\t" + text[again.end :]
         for raw in text.split("\t"):
             said = _LASTED.sub(" ", raw) if re.search(r"\d", raw) else raw
-            said = _clean(_LABELS.sub("", said.strip(" ,|–—-•·:;()[]/").strip()))
+            said = _clean(_LABELS.sub("", said.strip(" ,|–—-•·:;/").strip()))
             if not said:
                 continue
             if is_place(said) and title_worth(said) < 0.7:
@@ -137,19 +137,27 @@ def head_of(rows: list[Row]) -> Head:
                     and title_worth(parted[1]) >= 0.65
                     and (parted[2][:1].isupper() or parted[2][:1].isdigit())
                 ):
-                    texts = [parted[1], parted[2]]
+                    texts = [(parted[1], 0.6, 0.0), (parted[2], 0.0, 0.6)]
                 else:
-                    texts = [kept]
-                for one in texts:
+                    texts = [(kept, 0.0, 0.0)]
+                for one, titled, owned in texts:
                     split = split_place(one)
                     if split is not None and (company_worth(split[0]) > 0 or title_worth(split[0]) < 2):
                         one, place = split[0], place or split[1]  # noqa: PLW2901  # the same, without its place
-                    pieces.append(Piece(one, len(cells) - 1, number, title_worth(one), company_worth(one)))
+                    pieces.append(
+                        Piece(one, len(cells) - 1, number, title_worth(one) + titled, company_worth(one) + owned)
+                    )
+    if place is not None and not any(piece.title < 0.65 for piece in pieces) and not sure_place(place) and "," in place:
+        said, _, place = (part.strip() for part in place.partition(","))  # "Acme, Germany": a company and where it is
+        cells.append(said)
+        pieces.append(Piece(said, len(cells) - 1, len(rows), title_worth(said), company_worth(said)))
     return Head(pieces=_commas(pieces), cells=cells, place=place)
 
 
 def _clean(text: str) -> str:
     said = re.sub(r"\(\s*\)|\[\s*\]", "", text).strip(" ,|–—-•·:;/").strip()
+    if said.count("(") > said.count(")"):
+        said = said.removesuffix("(").strip() if said.endswith("(") else said + ")" * said.startswith("(")
     if said.endswith(")") and "(" not in said:
         said = said[:-1].strip()
     if said.startswith("(") and (")" not in said or said.endswith(")")):

@@ -193,6 +193,10 @@ _REMOTE = re.compile(
     r"^\(?(?:fully |100 ?% )?(?:remote|home ?office|hybrid|on-?site|teletravail|télétravail|remoto|teletrabajo)\b.{0,20}$",
     re.IGNORECASE,
 )
+_NOT_PLACE = re.compile(
+    r"\b(?:university|universität|college|school|inc|gmbh|ltd|llc|group|bank|institute|université|hospital|corp|company)\b",
+    re.IGNORECASE,
+)
 _NAME = r"[^\W\d_][\w.'’-]*(?:[ -][\w.'’()-]+){0,4}"
 _POSTED = re.compile(rf"\b(?P<code>(?:D-|A-|CH-|F-)?\d{{4,5}})\s+(?P<city>{_NAME})")
 _STATED = re.compile(
@@ -220,29 +224,35 @@ def is_place(text: str) -> bool:
         return False
     if _REMOTE.match(said):
         return True
-    parts = [part.strip() for part in re.split(r"[,/]| [-–|] | & | und ", said) if part.strip()]
+    parts = [part.strip() for part in re.split(r"[,/]| [-–|] | & | und | and ", said) if part.strip()]
     if not parts or len(parts) > 4:
         return False
-    last = parts[-1]
-    bare = re.sub(r"\s*\([^)]*\)$", "", last)
-    if len(parts) == 1:
-        return plain(bare) in _CITIES or country_of(bare) is not None or plain(bare) in _STATE_NAMES or _posted(said)
+    bare = [re.sub(r"\s*\([^)]*\)$", "", part) for part in parts]
     known = [
-        plain(re.sub(r"\s*\([^)]*\)$", "", part)) in _CITIES or country_of(part) is not None or is_region(part)
-        for part in parts
+        plain(part) in _CITIES or country_of(part) is not None or is_region(part) or _posted(part) for part in bare
     ]
     if all(known):
         return True
+    if len(parts) == 1 or any(mark in said for mark in (" & ", " und ", " and ")):
+        return False
     if len(parts) > 2 and not known[0] and known[1] and not is_region(parts[1]):
         return False  # a company and where it is
+    if not (country_of(bare[-1]) is not None or is_region(bare[-1])) or not all(
+        len(part.split()) <= 3 for part in parts
+    ):
+        return False
+    return _NOT_PLACE.search(said) is None
+
+
+def sure_place(text: str) -> bool:
+    """Whether a place begins with a city that is known: "Berlin, Germany", and not "Acme, Germany"."""
+    first = re.split(r"[,/(]| [-–|] ", text.strip(" ()"))[0].strip()
     return (
-        (known[-1] or country_of(bare) is not None)
-        and all(len(part.split()) <= 3 for part in parts)
-        and not re.search(
-            r"\b(?:university|universität|college|school|inc|gmbh|ltd|llc|group|bank|institute|université)\b",
-            said,
-            re.IGNORECASE,
-        )
+        plain(first) in _CITIES
+        or country_of(first) is not None
+        or is_region(first)
+        or bool(_REMOTE.match(first))
+        or _posted(first)
     )
 
 
