@@ -6,7 +6,11 @@ from importlib.util import find_spec
 
 SHIPPED = "windlass.apps.shipped:app"
 """what runs where no application is named"""
-_NEEDED = {"imports": ("python_calamine", "openpyxl", "sqlalchemy", "xlsxwriter"), "files": ("fastapi",)}
+_NEEDED = {
+    "imports": ("python_calamine", "openpyxl", "sqlalchemy", "xlsxwriter"),
+    "files": ("fastapi",),
+    "resumes": ("charset_normalizer", "docx", "pypdfium2", "snowballstemmer", "sqlalchemy", "typst"),
+}
 
 
 def shipped() -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from windlass import Job, JobFunction, Windlass
     from windlass.apps.resumes.extraction.extracted import Extracted
+    from windlass.apps.resumes.processing import Read
     from windlass.apps.resumes.records.record import Records
     from windlass.apps.resumes.structuring.structurer import Structurer
     from windlass.web import Room, Routes
@@ -77,6 +78,8 @@ class Resumes:
         self.app, self.settings = app, settings
         self.files = Files(settings.files, settings.largest)
         self.structurer: Structurer = Rules() if structurer is None else structurer
+        self.read: Read | None = None
+        """how documents are read, where it is not in children with limits: those of tests are trusted"""
         self._address: str | None = None
         self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._waiting = 0
@@ -218,7 +221,7 @@ class Resumes:
 
     async def _processing(self) -> Processing:
         here = await self._here()
-        return Processing(await here.ready(), self.files, here.read, self.structurer)
+        return Processing(await here.ready(), self.files, self.read or here.read, self.structurer)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None, None]:

@@ -37,7 +37,6 @@ from windlass.apps.resumes.standing import ENDED, Standing, standing_of_job
 from windlass.apps.uploads.names import Accepted
 from windlass.apps.uploads.receiving import AROUND, FILE_REFUSED, name_of, pieces
 from windlass.web import (
-    FORBIDDEN,
     NOT_FOUND,
     TOO_LARGE,
     App,
@@ -215,7 +214,7 @@ def _forget(router: APIRouter, resumes: Resumes) -> None:
     async def forget_user(
         caller: Enqueuer, user_id: Annotated[str | None, Query(alias="userId", min_length=1, max_length=500)] = None
     ) -> ForgottenShape:
-        """Delete all records, files and jobs of the caller, or where it sees those of all, of another user."""
+        """Delete all records, files and jobs of the caller, or for an administrator of another user."""
         told = await (await resumes.forgetting()).user(_user(caller, user_id), caller.name)
         return forgotten_shape(told)
 
@@ -286,13 +285,9 @@ def _seen_by(caller: Caller) -> str | None:
     return None if caller.sees_all else caller.owner
 
 
-def _user(caller: Caller, given: str | None) -> str:
-    """Whose resume it is: the caller's own, or of who the caller serves."""
-    if given is None or given == caller.owner:
-        return caller.owner
-    if not caller.sees_all:
-        raise Refused(FORBIDDEN, "userId is another user's: your key is one user's")
-    return given
+def _user(caller: Caller, named: str | None) -> str:
+    """Whose resume it is: the caller's own, or of whom an administrator serves."""
+    return caller.user_of(named) or caller.owner
 
 
 async def _at_once(resumes: Resumes, user: str, sent: Sent) -> Seen:
