@@ -39,6 +39,17 @@ def matches(filter_: Filter, job: Job) -> bool:
     )
 
 
+async def test_what_figures_are_made_of_is_read_of_one_user_newest_first(store: Store) -> None:
+    jobs = [job for job in await scene(store) if job.user_id == "u1"]
+    assert len({job.status for job in jobs}) >= 4
+    wanted = [(job.id, job.queue, job.type, job.status, job.finished_at, job.duration_ms, job.wait_ms) for job in jobs]
+    assert list(await store.views.ran("u1", 100)) == wanted
+    assert list(await store.views.ran("u1", 2)) == wanted[:2]
+    for at, job in enumerate(jobs):
+        assert list(await store.views.ran("u1", 3, job.id)) == wanted[at + 1 : at + 4]
+    assert list(await store.views.ran("nobody", 100)) == []
+
+
 async def scene(store: Store) -> list[Job]:
     """Jobs of every status but blocked, with tags, keys, users and types that overlap; newest first."""
     first = draft("mail.send", tags=("red",), user_id="u1", unique="k1")

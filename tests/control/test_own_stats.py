@@ -44,8 +44,29 @@ async def test_a_users_figures_are_of_their_jobs_alone(app: Windlass) -> None:
     assert (await app.stats.only("nobody").read()).counts.by == ()
 
 
-async def test_of_very_many_jobs_the_newest_are_counted_and_said_to_be_some(app: Windlass) -> None:
-    before = own_stats.MOST
-    await app.enqueue_many(("work", {"n": 1}, {"user": "ann"}) for _ in range(before + 1))
+async def test_all_jobs_of_a_user_count_however_many_pages_they_take(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_stats, "PAGE", 10)
+    n = 41
+    await app.enqueue_many(("work", {"n": number}, {"user": "ann"}) for number in range(n))
+    await app.worker(drain=True, concurrency=50).run()
     seen = await app.stats.only("ann").read()
-    assert seen.counts.of() == Count(before, exact=False)
+    failed = len(range(0, n, 5))
+    assert seen.whole
+    assert seen.counts.of(status=Status.FAILED) == Count(failed, exact=True)
+    assert (seen.total().runs, seen.failed(), seen.failed_last_hour()) == (n, failed, failed)
+    assert sum(ended.total() for _, ended in seen.series()) == n
+
+
+async def test_of_very_many_jobs_the_newest_are_counted_and_said_to_be_some(
+    app: Windlass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_stats, "MOST", 7)
+    monkeypatch.setattr(own_stats, "PAGE", 3)
+    await app.enqueue_many(("work", {"n": 1}, {"user": "ann"}) for _ in range(8))
+    seen = await app.stats.only("ann").read(max_age=0)
+    assert (seen.counts.of(), seen.whole) == (Count(7, exact=False), False)
+    monkeypatch.setattr(own_stats, "MOST", 8)
+    seen = await app.stats.only("ann").read(max_age=0)
+    assert (seen.counts.of(), seen.whole) == (Count(8, exact=True), True)

@@ -27,7 +27,7 @@ def stats(
     ctx: typer.Context,
     since: Annotated[str, typer.Option(metavar="DURATION", help="How far back.")] = "24h",
     by: Annotated[By, typer.Option(help="Tell apart by this.")] = By.TYPE,
-    user: Annotated[str | None, typer.Option(help="Of this user's newest 2,000 jobs alone.")] = None,
+    user: Annotated[str | None, typer.Option(help="Of this user's jobs alone: the newest 50,000.")] = None,
 ) -> None:
     """Show how many jobs stand where, and how those that ended lately did.
 
@@ -59,6 +59,7 @@ def _facts(seen: Overview, by: By) -> dict[str, Any]:
         "counted_at": at(seen.counts.at),
         "finished_counted_at": at(seen.counts.finished_at),
         "since_ms": ms(seen.since),
+        "whole": seen.whole,
         "by": by.value,
         "counts": counts,
         "failed_last_hour": seen.failed_last_hour(),
@@ -108,6 +109,8 @@ def _show(desk: Desk, seen: Overview, by: By, since: str) -> None:
     desk.screen.line("now   " + "  ".join(told) + ("" if exact else "  (or more)"))
     if (seen.at - seen.counts.at).total_seconds() >= 1:
         desk.screen.say(f"counted at {clock(seen.counts.at)} UTC: there is so much that it is counted seldom")
+    if not seen.whole:
+        desk.screen.say("this user has more jobs than are looked at: all of this is of the newest ones")
     figures = seen.figures(by)
     if not figures:
         desk.screen.say(f"nothing ended in the last {since}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from windlass.client.charts import Charts, charts_of
@@ -14,16 +16,21 @@ from windlass.core.spread import spread_of
 from windlass.stores.contract import Count, Minute, StatusCount
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from collections.abc import Iterable
+    from datetime import datetime
 
     from windlass.client.client import Client
-    from windlass.client.jobs import JobsRoom
     from windlass.client.sharing import SharedByQuestion
-    from windlass.core.job import Job
+    from windlass.core.status import Status
+    from windlass.stores.contract import Ran
 
-MOST = 1_000
-"""so many of the user's newest jobs are looked at; where there are more, counts say that they are not exact"""
-_PAGE = 500
+MOST = 50_000
+"""so many of the user's newest jobs are looked at; where there are more, an overview says that it is not whole"""
+PAGE = 1_000
+_SHARE = 20
+"""a look that took long is made seldom: it takes at most one part of so many of the time"""
+_USERS = 1_000
+"""of so many it is known how long that took"""
 
 
 class OwnStats:
@@ -33,13 +40,17 @@ class OwnStats:
     it counts, and not those before that were tried again.
     """
 
-    def __init__(self, client: Client, jobs: JobsRoom, shared: SharedByQuestion) -> None:
-        self._client, self._jobs, self._shared = client, jobs, shared
+    def __init__(self, client: Client, user: str, shared: SharedByQuestion, took: dict[str, float]) -> None:
+        self._client, self._user, self._shared = client, user, shared
+        self._took = took
+        """by user: how long it took to look at their jobs"""
 
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many of the user's jobs stand where, and how those did that ended in the last hour or another time."""
         span, age = as_duration(since, "since"), as_duration(max_age, "max_age")
-        return await self._shared.get((self._jobs.user, span), lambda: self._ask(span, age), age)
+        if age:
+            age = max(age, timedelta(seconds=_SHARE * self._took.get(self._user, 0)))
+        return await self._shared.get((self._user, span), lambda: self._ask(span, age), age)
 
     async def charts(
         self,
@@ -58,40 +69,42 @@ class OwnStats:
 
     async def _ask(self, span: timedelta, max_age: timedelta) -> Overview:
         at = await (await self._client.ready()).now()
-        jobs, exact = await self._shared.get((self._jobs.user, "newest"), self._newest, max_age)
+        jobs, exact = await self._shared.get((self._user, "newest"), self._newest, max_age)
         standing = Counter((job.queue, job.status) for job in jobs)
         by = tuple(StatusCount(queue, status, Count(n, exact)) for (queue, status), n in sorted(standing.items()))
-        minutes = [_minute(job, job.finished_at) for job in jobs if job.finished_at]
-        ended = sorted((one for one in minutes if one is not None), key=lambda one: one.minute)
+        ended = minutes_of(jobs)
         return Overview(
             at=at,
             since=span,
             counts=Counts(at=at, finished_at=at, by=by),
             minutes=since_of(ended, at, span),
             lately=since_of(ended, at, HOUR),
+            whole=exact,
         )
 
-    async def _newest(self) -> tuple[list[Job], bool]:
-        jobs: list[Job] = []
-        after: str | None = None
-        while len(jobs) < MOST:
-            page = await self._jobs.find(limit=_PAGE, after=after)
-            jobs += page.jobs
-            after = page.next
-            if after is None:
-                return jobs, True
-        return jobs, False
+    async def _newest(self) -> tuple[list[Ran], bool]:
+        began = time.monotonic()
+        views = (await self._client.ready()).views
+        jobs = list(await views.ran(self._user, PAGE))
+        page = len(jobs)
+        while page == PAGE and len(jobs) <= MOST:
+            some = await views.ran(self._user, PAGE, jobs[-1].id)
+            jobs += some
+            page = len(some)
+        if len(self._took) >= _USERS:
+            self._took.clear()
+        self._took[self._user] = time.monotonic() - began
+        return jobs[:MOST], len(jobs) <= MOST
 
 
-def _minute(job: Job, finished_at: datetime) -> Minute | None:
-    """A job's last run, counted as the store counts endings; None of a job that ended without having begun."""
-    if job.duration_ms is None:
-        return None
-    return Minute(
-        minute=finished_at.replace(second=0, microsecond=0),
-        queue=job.queue,
-        type=job.type,
-        status=job.status,
-        run=spread_of([job.duration_ms]),
-        wait=spread_of([job.wait_ms or 0]),
-    )
+def minutes_of(jobs: Iterable[Ran]) -> list[Minute]:
+    """The last runs of jobs, counted as the store counts endings, oldest first; not of those that never began."""
+    ended: defaultdict[tuple[datetime, str, str, Status], list[Ran]] = defaultdict(list)
+    for job in jobs:
+        if job.finished_at is not None and job.duration_ms is not None:
+            minute = job.finished_at.replace(second=0, microsecond=0)
+            ended[minute, job.queue, job.type, job.status].append(job)
+    return [
+        Minute(*of, spread_of([job.duration_ms or 0 for job in some]), spread_of([job.wait_ms or 0 for job in some]))
+        for of, some in sorted(ended.items())
+    ]

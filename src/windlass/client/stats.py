@@ -46,6 +46,9 @@ class Overview:
     lately: tuple[Minute, ...]
     """what ended in the last hour, likewise"""
 
+    whole: bool = True
+    """False where a user has more jobs than are looked at: then all of this is of their newest ones"""
+
     def figures(self, by: By | str = By.TYPE) -> dict[str, RunFigures]:
         """The runs that ended, by type, queue or status, most runs first."""
         return figures_of(self.minutes, By(by))
@@ -92,14 +95,14 @@ class StatsRoom:
         self._rolled = Rolled(ENDED)
         self._sampled = Rolled(SAMPLED)
         self._own = SharedByQuestion()
+        self._own_took: dict[str, float] = {}
         self._drawn = SharedByQuestion()
 
     def only(self, user: str) -> OwnStats:
         """The figures of one user's jobs: those of others are as if they were not there."""
-        from windlass.client.jobs import JobsRoom  # loaded only to serve one user's figures
-        from windlass.client.own_stats import OwnStats
+        from windlass.client.own_stats import OwnStats  # loaded only to serve one user's figures
 
-        return OwnStats(self._client, JobsRoom(self._client).only(user), self._own)
+        return OwnStats(self._client, user, self._own, self._own_took)
 
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many jobs stand where, and what ended in the last hour or another time, as of at most so long ago.

@@ -97,6 +97,9 @@ class StatsShape(Shape):
     """by queue, type and status"""
     failed: int
     failed_last_hour: int
+    whole: bool
+    """false where a user has more jobs than are looked at: then all of this is of their newest ones"""
+
     since_seconds: float
     step_seconds: int
     series: list[PointShape]
@@ -202,6 +205,7 @@ def stats_shape(seen: Overview, *, type_: str | None, queue: str | None) -> Stat
         ended=_ended(minutes),
         failed=_failed(minutes),
         failed_last_hour=seen.failed_last_hour(queue=queue, type=type_),
+        whole=seen.whole,
         since_seconds=seen.since.total_seconds(),
         step_seconds=step_of(seen.since) // timedelta(seconds=1),
         series=_series(seen, type_, queue),

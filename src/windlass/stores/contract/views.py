@@ -100,6 +100,18 @@ class Looked(NamedTuple):
     history: list[Entry]
 
 
+class Ran(NamedTuple):
+    """As much of a job as figures are made of."""
+
+    id: str
+    queue: str
+    type: str
+    status: Status
+    finished_at: datetime | None
+    duration_ms: int | None
+    wait_ms: int | None
+
+
 class Views(Protocol):
     """Looking, without changing anything. Where a user is given, jobs of others are as if they were not there."""
 
@@ -133,6 +145,10 @@ class Views(Protocol):
 
     async def history(self, job_id: str, user: str | None = None) -> list[Entry]:
         """The job's moves, oldest first; empty for a job that is not there."""
+        ...
+
+    async def ran(self, user: str, limit: int, after: str | None = None) -> Sequence[Ran]:
+        """A user's jobs, newest first, with `after` those made before that job; nothing else of them is read."""
         ...
 
     async def stats(self, since: timedelta) -> Stats:

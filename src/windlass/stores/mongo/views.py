@@ -18,13 +18,14 @@ from windlass.stores.contract import (
     Looked,
     Minute,
     Page,
+    Ran,
     Stats,
     StatusCount,
     together,
 )
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, page_of, walk_of
 from windlass.stores.mongo.connection import Room, guarded
-from windlass.stores.mongo.records import NO_HISTORY, STATUSES, entries_of, job_of, whole
+from windlass.stores.mongo.records import NO_HISTORY, STATUSES, entries_of, job_of, ran, waited, whole
 from windlass.stores.mongo.searching import searched
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 _NEAR = 4
 """times as many as a page has are looked at first, where jobs are tested one by one"""
+
+
+_RAN = dict.fromkeys(("queue", "type", "status", "queued_at", "started_at", "finished_at", "duration_ms", "wait_ms"), 1)
 
 
 class MongoViews(Room):
@@ -137,6 +141,13 @@ class MongoViews(Room):
         return entries_of(doc) if doc else []
 
     @guarded
+    async def ran(self, user: str, limit: int, after: str | None = None) -> Sequence[Ran]:
+        """Their newest, or those before a job."""
+        asked: Doc = {"user_id": user} if after is None else {"user_id": user, "_id": {"$lt": after}}
+        docs = await self.link.jobs.find(asked, _RAN).sort("_id", -1).limit(limit).to_list()
+        return [_ran(doc) for doc in docs]
+
+    @guarded
     async def stats(self, since: timedelta) -> Stats:
         """Counts now and minutes since."""
         now = await self.link.now()
@@ -191,6 +202,11 @@ class MongoViews(Room):
             mine.sort(key=lambda row: str(row["_id"]))
             found += [StatusCount(row["_id"], status, Count(row["n"], exact)) for row in mine]
         return found
+
+
+def _ran(doc: Doc) -> Ran:
+    status, finished_at = STATUSES[doc["status"]], doc.get("finished_at")
+    return Ran(doc["_id"], doc["queue"], doc["type"], status, finished_at, ran(doc), waited(doc))
 
 
 def _of(user: str | None) -> Doc:

@@ -17,6 +17,7 @@ from windlass.stores.contract import (
     Looked,
     Minute,
     Page,
+    Ran,
     Stats,
     StatusCount,
     together,
@@ -42,6 +43,16 @@ LOOK = f"""
 SELECT {COLUMNS}, j.history FROM windlass_jobs AS j WHERE j.id = $1::text AND {_THEIRS}
 """  # noqa: S608  # made of constants
 HISTORY = f"SELECT history FROM windlass_jobs WHERE id = $1::text AND {_THEIRS}"  # noqa: S608  # the same
+_LAST = "~"  # behind all ids
+_RAN = "SELECT id, queue, type, status, finished_at, duration_ms, wait_ms FROM windlass_jobs"
+# As a range of one value the user takes part in the order, which leaves the index of ids no way to give it.
+RAN = f"""
+SELECT * FROM (
+    ({_RAN} WHERE status <> 'processing' AND user_id BETWEEN $1::text AND $1::text AND id < $2::text
+     ORDER BY user_id DESC, id DESC LIMIT $3::int)
+    UNION ALL ({_RAN} WHERE status = 'processing' AND user_id = $1::text AND id < $2::text)
+) AS theirs ORDER BY id DESC LIMIT $3::int
+"""  # noqa: S608  # made of constants
 COUNTS = """
 SELECT status, queue, count(*) FROM unnest($1::text[]) AS status CROSS JOIN LATERAL (
     SELECT queue FROM windlass_jobs AS j WHERE j.status = status.status AND j.status <> 'processing' LIMIT $2::int
@@ -137,6 +148,12 @@ class PostgresViews(Room):
         """The job's moves, oldest first."""
         rows = await self.link.fetch(HISTORY, job_id, user)
         return entries_of(rows[0][0]) if rows else []
+
+    @guarded
+    async def ran(self, user: str, limit: int, after: str | None = None) -> Sequence[Ran]:
+        """Their newest, or those before a job."""
+        rows = await self.link.fetch(RAN, user, after or _LAST, limit)
+        return [Ran(id_, queue, type_, STATUSES[status], *times) for id_, queue, type_, status, *times in rows]
 
     @guarded
     async def stats(self, since: timedelta) -> Stats:

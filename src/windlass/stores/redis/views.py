@@ -19,6 +19,7 @@ from windlass.stores.contract import (
     Looked,
     Minute,
     Page,
+    Ran,
     Stats,
     StatusCount,
     together,
@@ -161,6 +162,17 @@ class RedisViews(Room):
         """The job's moves, oldest first."""
         looked = await self.look(job_id, user)
         return looked.history if looked else []
+
+    @guarded
+    async def ran(self, user: str, limit: int, after: str | None = None) -> Sequence[Ran]:
+        """Their newest, or those before a job."""
+        walk = walk_of(after, oldest_first=False)
+        found, _ = await self._walk(Searched.of(Filter(user_id=user), walk), limit)
+        kinds: dict[bytes, Shared] = {}
+        jobs = [job_of(id_, value, kinds, kept_json=_UNREAD) for id_, value in found if value is not None]
+        return [
+            Ran(job.id, job.queue, job.type, job.status, job.finished_at, job.duration_ms, job.wait_ms) for job in jobs
+        ]
 
     @guarded
     async def stats(self, since: timedelta) -> Stats:

@@ -18,13 +18,14 @@ from windlass.stores.contract import (
     Looked,
     Minute,
     Page,
+    Ran,
     Stats,
     StatusCount,
     together,
 )
 from windlass.stores.contract.paging import ANY_WAY, Walk, cut, nearest, page_of, walk_of
 from windlass.stores.lines import entries_of
-from windlass.stores.sqlite.records import COLUMNS, STATUSES, as_duration_ms, as_ms, instant, job_of
+from windlass.stores.sqlite.records import COLUMNS, STATUSES, as_duration_ms, as_ms, instant, job_of, maybe_instant
 from windlass.stores.sqlite.searching import Part, parts_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,12 @@ class SqliteViews:
         row = await self._engine.read(lambda db, _: db.execute(statement, (job_id, user)).fetchone())
         return entries_of(row[0]) if row else []
 
+    async def ran(self, user: str, limit: int, after: str | None = None) -> Sequence[Ran]:
+        """Their newest, or those before a job."""
+        statement = self._sql(RAN)
+        rows = await self._engine.read(lambda db, _: db.execute(statement, (user, after or _LAST, limit)).fetchall())
+        return [_ran(row) for row in rows]
+
     async def stats(self, since: timedelta) -> Stats:
         """Counts now and minutes since."""
         return await self._engine.read(lambda db, now: self._stats(db, now, now - as_duration_ms(since)))
@@ -172,6 +179,11 @@ class SqliteViews:
         return [StatusCount(queue, status, Count(n, exact)) for queue, n in rows]
 
 
+def _ran(row: Sequence[Any]) -> Ran:
+    id_, queue, type_, status, finished_at, duration_ms, wait_ms = row
+    return Ran(id_, queue, type_, STATUSES[status], maybe_instant(finished_at), duration_ms, wait_ms)
+
+
 def _minute(row: Sequence[Any]) -> Minute:
     minute, queue, type_, status, spreads, *before = row
     of = instant(minute), queue, type_, STATUSES[status]
@@ -181,6 +193,11 @@ def _minute(row: Sequence[Any]) -> Minute:
     return Minute(*of, unpacked(run), unpacked(wait))
 
 
+_LAST = "~"  # behind all ids
+RAN = """
+SELECT id, queue, type, status, finished_at, duration_ms, wait_ms FROM windlass_jobs WHERE user_id = ? AND id < ?
+ORDER BY id DESC LIMIT ?
+"""
 FIRST_OF_LINE = f"""
 SELECT {COLUMNS} FROM windlass_jobs WHERE status = 'blocked' AND blocked_by = ? ORDER BY queued_at, id LIMIT ?
 """  # noqa: S608  # COLUMNS is a constant

@@ -30,7 +30,7 @@ async def stats(
     """How many jobs stand where, and how those that ended in the last `since` seconds did, of a type or a queue.
 
     How many stand where is known by queue and status, not by type. Series have a point for every minute up to three
-    hours, and at most about 180 of them. One user's key is told of that user's jobs alone: of the newest 2,000, each
+    hours, and at most about 180 of them. One user's key is told of that user's jobs alone: of the newest 50,000, each
     counted once.
     """
     return stats_shape(await caller.stats(app).read(since=since), type_=type, queue=queue)
