@@ -7,31 +7,11 @@ from typing import Any
 
 from windlass.apps.resumes.extraction.extracted import Facts
 from windlass.apps.resumes.resume import Resume
+from windlass.apps.resumes.scoring.form import form_parts
+from windlass.apps.resumes.scoring.matching import advice, keyword_part, match
+from windlass.apps.resumes.scoring.parts import WEIGHTS, Keyword, ScorePart
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScorePart:
-    """One thing that was looked at."""
-
-    name: str
-    weight: float
-    """of 100, as published"""
-    points: float
-    """of its weight"""
-    reason: str
-    """what was found, and what would raise it"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keyword:
-    """A word or phrase that the job description asks for."""
-
-    word: str
-    needed: bool
-    """a must-have, not a nice-to-have"""
-    matched: bool
-    as_: str | None = None
-    """how the resume says it"""
+__all__ = ["WEIGHTS", "Keyword", "Score", "ScorePart", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +47,25 @@ class Score:
         }
 
 
-def score(resume: Resume, facts: Facts | None, job_description: str) -> Score:  # noqa: ARG001
-    """How well a resume suits a job description. Without facts the document counts as easy to read."""
-    return Score(total=0.0, parts=())
+def score(resume: Resume, facts: Facts | None, job_description: str) -> Score:
+    """How well a resume suits a job description. Without facts the document counts as easy to read.
+
+    Words count once, however often they are said, and what is copied from the description counts for nothing. What
+    a text asks of its reader is a text like any other.
+    """
+    keywords, shown = match(resume, job_description)
+    parts = [
+        keyword_part(
+            "must-have keywords", WEIGHTS["must-have keywords"], [one for one in keywords if one.needed], shown
+        ),
+        keyword_part(
+            "nice-to-have keywords",
+            WEIGHTS["nice-to-have keywords"],
+            [one for one in keywords if not one.needed],
+            shown,
+        ),
+        *form_parts(resume, facts),
+    ]
+    asked = sum(part.weight for part in parts)
+    total = 100.0 * sum(part.points for part in parts) / asked if asked else 0.0
+    return Score(total=round(total, 1), parts=tuple(parts), keywords=tuple(keywords), advice=advice(parts, keywords))

@@ -47,6 +47,8 @@ _DEGREES = re.compile(
     r",?\s*(?:\b(?:MBA|PhD|Ph\.D\.|M\.?D\.?|CPA|PMP|RN|BSN|MSN|CFA|M\.?Sc\.?|B\.?Sc\.?|M\.?A\.|B\.?A\.|P\.?E\.?|Esq\.?|SHRM-CP|CISSP|LCSW|DDS|PharmD|CSM)(?=[,\s]|$),?\s*)+$"
 )
 _TITLED = re.compile(r"^(?:(?:Dr|Prof|Mr|Mrs|Ms|Herr|Frau|Dipl\.-\w+|Ing|M\.|Mme|Sr|Sra)\.?\s+)+(?=\w+\s+\w+)")
+_NEAR = 60.0
+"""points below a name in which its title stands, whatever the block"""
 _SMALL = {
     "von",
     "van",
@@ -331,7 +333,10 @@ def _label(top: list[Row], named: Row | None, name: str | None) -> str | None:
         for piece in named.text.split(mark)[1:]
     ]
     below = [
-        row for row in top if row is not named and row.page == 0 and row.block == named.block and row.y >= named.y
+        row
+        for row in top
+        if row is not named and row.page == named.page and row.y >= named.y
+        if row.block == named.block or row.y - named.y < _NEAR
     ][:5]
     for text in rest + [row.text for row in below]:
         for said in dict.fromkeys((text, text.split("\t")[0])):

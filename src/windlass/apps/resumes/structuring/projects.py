@@ -17,7 +17,7 @@ _STACK = re.compile(
     r"^(?:technologies|tech stack|stack|tools|built with|technologien|technologies utilisées|tecnologías|environment)\s*(?:used)?\s*:\s*(.+)$",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"\t|\s+[|–—-]\s+|:\s+|\s*\|\s*")
+_NAME = re.compile(r"\t|\s+[|–—·•-]\s+|:\s+|\s*\|\s*")
 
 
 def projects_of(rows: list[Row]) -> list[Project]:
