@@ -1,9 +1,11 @@
 """M23: two hundred people look at a store with a long past while its workers are busy.
 
-There is no HTTP API yet, so what is measured is what one would ask of the application, in two processes as two
-dashboards would. Both bounds are promises: at length a trial that misses one fails. The short trial only bounds what
-takes a system down, as seconds of a machine that does other things tell little; what a view costs is counted in
-`tests/scale`.
+They ask the application, as the HTTP API does, in two processes as two dashboards would. Both bounds are promises: at
+length a trial that misses one fails. The short trial only bounds what takes a system down, as seconds of a machine that
+does other things tell little; what a view costs is counted in `tests/scale`.
+
+How many processors were busy is told beside it: where all of them are without viewers, claims and views share what
+there is, and claims fall by what views take.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import mean
 
 from tests.faults.judging import found_by
@@ -48,6 +51,10 @@ class Seen:
     errors: list[str] = field(default_factory=list[str])
     alone: list[float] = field(default_factory=list[float])
     watched: list[float] = field(default_factory=list[float])
+    busy: dict[bool, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """processors of this machine that were busy, without viewers and with them"""
+    cores: list[float] = field(default_factory=list[float])
+    """processors that one process of viewers had"""
 
     def all(self) -> list[float]:
         return [one for some in self.took.values() for one in some]
@@ -76,7 +83,8 @@ class Seen:
             f"{len(self.all())} views, p50 {_ms(every['p50'])}, p95 {_ms(every['p95'])}"
             f" (at most {_ms(P95_MOST)}; {views});"
             f" claims {mean(self.watched):.0f}/s beside viewers, {mean(self.alone):.0f}/s without: {self.ratio:.2f}"
-            f" (at least {CLAIMS_LEAST})"
+            f" (at least {CLAIMS_LEAST}); {mean(self.busy[False]):.2f} of {os.cpu_count()} processors busy without"
+            f" viewers, {mean(self.busy[True]):.2f} beside them, {mean(self.cores) * DASHBOARDS:.2f} in their own"
         )
 
 
@@ -115,7 +123,9 @@ async def crowds(place: Place, seed: int, *, long: bool) -> Finding:
                     viewers = _watched(place, seed * 100 + turn, seen) if watched else nullcontext()
                     async with viewers:
                         await _counted(trial, 1.0)
+                        used, since = _used(), time.monotonic()
                         (seen.watched if watched else seen.alone).append(await _counted(trial, 10.0 if long else 4.0))
+                        seen.busy[watched].append((_used() - used) / (time.monotonic() - since))
         await trial.finished(60)
         found = await found_by("crowds", trial, lambda _: seen.missing(long=long))
     return replace(found, figures=f"{past:,} finished; {seen.figures()}")
@@ -151,6 +161,12 @@ async def _counted(trial: Trial, seconds: float) -> float:
     return (len(trial.runs()) - begun) / (time.monotonic() - since)
 
 
+def _used() -> float:
+    """Seconds that all processors of this machine have been busy."""
+    counts = [int(count) for count in Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0].split()[1:9]]
+    return (sum(counts) - counts[3] - counts[4]) / os.sysconf("SC_CLK_TCK")  # but for idle and waiting for a disk
+
+
 @asynccontextmanager
 async def _watched(place: Place, seed: int, seen: Seen) -> AsyncGenerator[None, None]:
     """Viewers in processes of their own, until it is left."""
@@ -181,6 +197,7 @@ async def _watched(place: Place, seed: int, seen: Seen) -> AsyncGenerator[None, 
     for file in files:
         found = json.loads(file.read_text(encoding="utf-8"))
         seen.errors += found["errors"]
+        seen.cores.append(found["cores"])
         for name, seconds in found["took"]:
             seen.took[name].append(seconds)
 

@@ -114,6 +114,7 @@ async def main(n: int, seed: int, file: Path) -> None:
         await app.stats.read()  # connected
         sys.stdout.write("ready\n")
         sys.stdout.flush()
+        begun, used = time.monotonic(), time.process_time()
         async with asyncio.TaskGroup() as tasks:
             looking = [tasks.create_task(viewer.look(over)) for viewer in viewers]
             await asyncio.to_thread(sys.stdin.read)
@@ -121,8 +122,10 @@ async def main(n: int, seed: int, file: Path) -> None:
             _, late = await asyncio.wait(looking, timeout=PATIENCE)
             for one in late:
                 one.cancel()
+        cores = (time.process_time() - used) / (time.monotonic() - begun)
     app.close()
     found = {
+        "cores": cores,
         "took": [one for viewer in viewers for one in viewer.took],
         "errors": [one for viewer in viewers for one in viewer.errors],
     }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.every import when
 from windlass.stores.contract import Created, Due, Fired, Firing, Schedule, Tick
 from windlass.stores.postgres.connection import Room, guarded
 from windlass.stores.postgres.inserting import insert_in
 from windlass.stores.postgres.notices import DUE as DUE_NOW
 from windlass.stores.postgres.notices import of_drafts
 from windlass.stores.postgres.records import CLOCK, floored
+from windlass.stores.schedule_rows import COLUMNS, asked_of, schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +37,7 @@ REMOVE = """
 WITH forgotten AS (DELETE FROM windlass_ticks WHERE schedule = ANY ($1::text[]))
 DELETE FROM windlass_schedules WHERE name = ANY ($1::text[]) RETURNING name
 """
-_COLUMNS = """
-    name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,
-    paused_at, declared, updated_at
-"""
-ALL = f"SELECT {_COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # made of constants
+ALL = f"SELECT {COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # made of constants
 # One row at least, for the clock and the next tick. Both ways are the index of the ticks of what is not paused.
 DUE = f"""
 WITH {CLOCK}, next AS MATERIALIZED (
@@ -49,7 +45,7 @@ WITH {CLOCK}, next AS MATERIALIZED (
         SELECT min(next_tick) FROM windlass_schedules WHERE paused_at IS NULL AND next_tick > clock.now
     ) AS tick FROM clock
 ), due AS MATERIALIZED (
-    SELECT {_COLUMNS} FROM windlass_schedules WHERE paused_at IS NULL AND next_tick <= (SELECT now FROM clock)
+    SELECT {COLUMNS} FROM windlass_schedules WHERE paused_at IS NULL AND next_tick <= (SELECT now FROM clock)
     ORDER BY next_tick LIMIT $1::int
 )
 SELECT next.now, next.tick, due.* FROM next LEFT JOIN due ON true ORDER BY due.next_tick, due.name
@@ -114,14 +110,14 @@ class PostgresSchedules(Room):
     @guarded
     async def list(self) -> list[Schedule]:
         """Every schedule, by name."""
-        return [_schedule(row) for row in await self.link.fetch(ALL)]
+        return [schedule_of(row) for row in await self.link.fetch(ALL)]
 
     @guarded
     async def due(self, n: int) -> Due:
         """What is to be fired now."""
         rows = await self.link.fetch(DUE, n)
         now, tick, *_ = rows[0]
-        schedules = tuple(_schedule(row[2:]) for row in rows if row[2] is not None)
+        schedules = tuple(schedule_of(row[2:]) for row in rows if row[2] is not None)
         return Due(schedules, now, None if tick is None else tick - now)
 
     @guarded
@@ -173,34 +169,4 @@ class PostgresSchedules(Room):
 
 
 def _row(one: Schedule) -> tuple[Any, ...]:
-    cron = one.cron
-    return (
-        one.name,
-        cron.expression,
-        cron.tz,
-        cron.overlap,
-        cron.missed,
-        cron.missed_limit,
-        one.type,
-        one.payload_json,
-        one.queue,
-        one.options_json,
-        floored(one.next_tick),
-        one.declared,
-    )
-
-
-def _schedule(row: Sequence[Any]) -> Schedule:
-    return Schedule(
-        name=row[0],
-        cron=when(*row[1:6]),
-        type=row[6],
-        payload_json=row[7],
-        queue=row[8],
-        options_json=row[9],
-        next_tick=row[10],
-        last_tick=row[11],
-        paused_at=row[12],
-        declared=row[13],
-        updated_at=row[14],
-    )
+    return (*asked_of(one), floored(one.next_tick), one.declared)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.every import when
 from windlass.stores.contract import Due, Fired, Firing, Schedule, Tick
 from windlass.stores.redis.connection import Room, guarded
 from windlass.stores.redis.inserting import Groups, draft_values
-from windlass.stores.redis.records import as_ms, duration, instant, maybe_instant, packed, unpacked
+from windlass.stores.redis.records import as_ms, duration, instant, packed, unpacked
 from windlass.stores.redis.views import as_pairs
+from windlass.stores.schedule_rows import asked_of, schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,38 +79,11 @@ def _tick(text: str) -> Tick:
 
 
 def _record(one: Schedule) -> bytes:
-    cron = one.cron
-    fields: list[Any] = [
-        cron.expression,
-        cron.tz,
-        cron.overlap,
-        cron.missed,
-        cron.missed_limit,
-        one.type,
-        one.payload_json,
-        one.queue,
-        one.options_json,
-        as_ms(one.next_tick),
-        "",
-        "",
-        int(one.declared),
-        "",
-    ]
+    _, *asked = asked_of(one)
+    nothing_yet = ("", "")  # neither fired nor paused
+    fields: list[Any] = [*asked, as_ms(one.next_tick), *nothing_yet, int(one.declared), ""]
     return packed([str(field) for field in fields])
 
 
 def _schedule(name: str, record: bytes) -> Schedule:
-    row: list[Any] = list(unpacked(record))
-    return Schedule(
-        name=name,
-        cron=when(row[0], row[1], row[2], row[3], int(row[4])),
-        type=row[5],
-        payload_json=row[6],
-        queue=row[7],
-        options_json=row[8],
-        next_tick=instant(row[9]),
-        last_tick=maybe_instant(row[10]),
-        paused_at=maybe_instant(row[11]),
-        declared=row[12] == "1",
-        updated_at=instant(row[13]),
-    )
+    return schedule_of([name, *unpacked(record)], instant)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.every import when
 from windlass.stores.contract import Created, Due, Fired, Firing, Schedule, Tick
+from windlass.stores.schedule_rows import COLUMNS, asked_of, schedule_of
 from windlass.stores.sqlite.inserting import insert
 from windlass.stores.sqlite.news import DUE, News, queued
-from windlass.stores.sqlite.records import as_ms, duration, instant, maybe_instant
+from windlass.stores.sqlite.records import as_ms, duration, instant
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,13 +31,9 @@ ON CONFLICT (name) DO UPDATE SET
 """
 REMOVE = "DELETE FROM windlass_schedules WHERE name = ?"
 FORGET_TICKS = "DELETE FROM windlass_ticks WHERE schedule = ?"
-_COLUMNS = (
-    "name, expression, zone, overlap, missed, missed_limit, type, payload, queue, options, next_tick, last_tick,"
-    " paused_at, declared, updated_at"
-)
-ALL = f"SELECT {_COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # a constant
+ALL = f"SELECT {COLUMNS} FROM windlass_schedules ORDER BY name"  # noqa: S608  # a constant
 DUE_NOW = f"""
-SELECT {_COLUMNS} FROM windlass_schedules INDEXED BY windlass_schedules_due
+SELECT {COLUMNS} FROM windlass_schedules INDEXED BY windlass_schedules_due
 WHERE paused_at IS NULL AND next_tick <= ? ORDER BY next_tick LIMIT ?
 """  # noqa: S608  # a constant
 NEXT_TICK = """
@@ -87,7 +83,7 @@ class SqliteSchedules:
     async def list(self) -> list[Schedule]:
         """Every schedule, by name."""
         rows = await self._engine.read(lambda db, _: db.execute(self._sql(ALL)).fetchall())
-        return [_schedule(row) for row in rows]
+        return [schedule_of(row, instant) for row in rows]
 
     async def due(self, n: int) -> Due:
         """What is to be fired now."""
@@ -97,7 +93,7 @@ class SqliteSchedules:
         rows = db.execute(self._sql(DUE_NOW), (now, n)).fetchall()
         following: int | None = db.execute(self._sql(NEXT_TICK), (now,)).fetchone()[0]
         next_in = None if following is None else duration(following - now)
-        return Due(tuple(_schedule(row) for row in rows), instant(now), next_in)
+        return Due(tuple(schedule_of(row, instant) for row in rows), instant(now), next_in)
 
     async def pause(self, names: Sequence[str], *, paused: bool) -> None:
         """Stop or restart firing."""
@@ -151,35 +147,4 @@ class SqliteSchedules:
 
 
 def _row(one: Schedule, now: int) -> tuple[Any, ...]:
-    cron = one.cron
-    return (
-        one.name,
-        cron.expression,
-        cron.tz,
-        cron.overlap,
-        cron.missed,
-        cron.missed_limit,
-        one.type,
-        one.payload_json,
-        one.queue,
-        one.options_json,
-        as_ms(one.next_tick),
-        one.declared,
-        now,
-    )
-
-
-def _schedule(row: tuple[Any, ...]) -> Schedule:
-    return Schedule(
-        name=row[0],
-        cron=when(*row[1:6]),
-        type=row[6],
-        payload_json=row[7],
-        queue=row[8],
-        options_json=row[9],
-        next_tick=instant(row[10]),
-        last_tick=maybe_instant(row[11]),
-        paused_at=maybe_instant(row[12]),
-        declared=bool(row[13]),
-        updated_at=instant(row[14]),
-    )
+    return (*asked_of(one), as_ms(one.next_tick), one.declared, now)
