@@ -201,7 +201,7 @@ def _of_the_worker(event: _Remaining) -> tuple[str, dict[str, Any], str]:
             return "stopping", facts, f"{event.running} running, {event.grace.total_seconds():g} s grace"
         case events.WorkerStopped():
             facts = {"worker": event.worker_id, "done": event.done, "released": event.released}
-            return "stopped", facts, f"{event.done} attempts ended, {event.released} of them handed back"
+            return "stopped", facts, f"{plural(event.done, 'attempt')} ended, {event.released} handed back"
         case events.JobsPromoted() | events.JobsUnblocked() | events.JobsAged() | events.JobsPruned():
             return event.name.removeprefix("jobs."), {"count": event.count}, plural(event.count, "job")
         case events.ScheduleFired() | events.ScheduleSkipped() | events.ScheduleMissed():
