@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from windlass.client.handle import Handle
 
 FILE = "customers.xlsx"
-_NAMES = ("Ada Lovelace", "Grace Hopper", "Zoë Müller", "José Núñez", "Łukasz Nowak", "Mary Jackson", "石田 花子")
+_NAMES = ("Ada Lovelace", "Grace Hopper", "Zoë Müller", "José Núñez", "Łukasz Nowak", "Mary Jackson", "Ελένη Παπαδάκη")
 _FIRMS = ("Blue Kettle Ltd", "Harbour & Sons", "Nordlicht GmbH", "", "Verde S.A.")
 _WRONG = ("not known", "grace@", "ada example.org", "none")
 

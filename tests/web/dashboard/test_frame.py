@@ -188,7 +188,7 @@ async def test_keys_lead_everywhere(site: Site) -> None:
         await site.app.enqueue("mail.send", {"to": "ann"}, queue=queue)
     page = await (await site.look()).go("/")
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog")).to_contain_text("Pause what is live")
+    await expect(page.get_by_role("dialog")).to_contain_text("Pause live updates")
     await page.keyboard.press("Escape")
     await page.keyboard.press("g")
     await page.keyboard.press("q")

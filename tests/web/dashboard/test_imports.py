@@ -44,7 +44,7 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
     look = await site.look(width=1280)
     await site.app.enqueue("mail.send", {"to": "x"}, tags=("import",))  # not an import, whatever it is tagged with
     page = await look.go("/imports")
-    await expect(page.locator("main")).to_contain_text("Nothing was imported yet")
+    await expect(page.locator("main")).to_contain_text("No imports yet")
     assert await look.axe() == []
     await send(page, path)
     assert await page.locator("select[name=invoiceNumber]").input_value() == "Invoice #"
@@ -56,7 +56,7 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
         await expect(page.locator("main")).to_contain_text("would be inserted")
         await expect(page.locator(".refused")).to_contain_text("amount: holds the error #DIV/0!")
         await expect(page.locator(".bad-cell").first).to_be_visible()
-        await expect(page.locator("main")).to_contain_text("As it would be stored")
+        await expect(page.locator("main")).to_contain_text("Preview")
         assert await look.axe() == []
         await page.click("[data-import]")
         await expect(page.locator(".tile", has_text="There before")).to_contain_text("were alike")
@@ -108,7 +108,7 @@ async def test_users_see_their_own_alone_and_readers_only_look(site: Site, tmp_p
 
     await page.context.add_cookies([{"name": COOKIE, "value": other.secret, "url": site.origin, "httpOnly": True}])
     await theirs.go("/imports")
-    await expect(page.locator("main")).to_contain_text("Nothing was imported yet")
+    await expect(page.locator("main")).to_contain_text("No imports yet")
     answer = await page.goto(f"{site.url}/imports/{handle.id}")
     assert answer is not None
     assert answer.status == 404

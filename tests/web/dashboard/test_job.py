@@ -99,7 +99,7 @@ async def test_a_failure_is_told_from_its_sentence_to_its_last_frame(scene: Scen
     page = await scene.open("failed")
     await expect(page.locator(".job-title .badge")).to_have_text("failed")
     await expect(page.locator(".why-text")).to_contain_text("TimeoutError: smtp.example.org")
-    assert "fingerprint" in str(await page.get_by_role("link", name="Jobs that failed alike").get_attribute("href"))
+    assert "fingerprint" in str(await page.get_by_role("link", name="Jobs with the same error").get_attribute("href"))
     await expect(page.locator(".attempt")).to_have_count(3)
     await expect(page.locator(".attempt").first).to_contain_text("Attempt 3")
     library = page.locator(".library").first
@@ -155,9 +155,9 @@ async def test_where_it_comes_from_is_told(scene: Scene) -> None:
     page = await scene.open("tick")
     await expect(page.locator(".move-words").first).to_contain_text("by the schedule report.nightly")
     page = await scene.open("rejected")
-    await page.locator(".kin", has_text="done again by").get_by_role("link").click()
+    await page.locator(".kin", has_text="Replayed as").get_by_role("link").click()
     await expect(page.locator(".move-words").first).to_contain_text("to do the work of job")
-    await page.locator(".kin", has_text="Does again the work of").get_by_role("link").click()
+    await page.locator(".kin", has_text="Replay of").get_by_role("link").click()
     await expect(page).to_have_url(f"{scene.site.url}/jobs/{scene.kinds['rejected']}")
 
 
@@ -200,7 +200,7 @@ async def test_whatever_a_job_holds_is_text(scene: Scene) -> None:
     assert "\u202e" not in told
     assert "\x1b" not in told
     assert "49" not in await page.locator(".job-head").inner_text()  # {{7*7}}
-    await confirm(page, "Delete", "Leave it")
+    await confirm(page, "Delete", "Go back")
 
 
 async def test_a_signal_is_sent_with_every_digit_and_the_end_is_seen(scene: Scene) -> None:
@@ -385,7 +385,7 @@ async def test_the_main_path_on_the_other_stores(
         page = await scene.open("limited")
         await expect(page.locator(".why-text a")).to_have_attribute("href", f"/dashboard/jobs/{scene.kinds['holder']}")
         page = await scene.open("rejected")
-        await expect(page.locator(".kin h3")).to_have_text("Its work was done again by")
+        await expect(page.locator(".kin h3")).to_have_text("Replayed as")
         page = await scene.open("flow")
         assert await page.locator(".graph .node").count() == 3
         page = await scene.open("signal")

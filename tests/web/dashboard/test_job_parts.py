@@ -61,18 +61,18 @@ def test_every_move_has_its_words_its_actor_and_its_delta() -> None:
     told = moves(a_job(), LONG_LIFE, inside=True)
     assert [one.words for one in told] == [
         "Enqueued",
-        f"web-1 took it under lease 1: attempt 1 of {a_job().max_attempts} begins",
+        f"Attempt 1 of {a_job().max_attempts} started",
         "Lease 1 expired by 12:00:31; worker web-1 presumed dead; handed back (crash 1 of 3)",
-        f"web-2 took it under lease 3: attempt 1 of {a_job().max_attempts} begins",
+        f"Attempt 1 of {a_job().max_attempts} started",
         "A late result of lease 1 was refused: not applied",
         "Snoozed: the attempt is given back",
-        "Its time had come: queued",
-        f"web-1 took it under lease 4: attempt 1 of {a_job().max_attempts} begins",
+        "Due: queued",
+        f"Attempt 1 of {a_job().max_attempts} started",
         "Failed for good after 10.0 s",
         "Queued again, with fresh attempts",
         "It had waited long: priority 100 to 90",
     ]
-    assert [one.actor for one in told[1:5]] == ["worker", "rescuer", "worker", "web-1 · lease 1"]
+    assert [one.actor for one in told[1:5]] == ["web-1 · lease 1", "rescuer", "web-2 · lease 3", "web-1 · lease 1"]
     assert (told[9].actor, told[9].detail, told[1].passed) == ("key:ops", "fixed", timedelta(seconds=1))
 
 

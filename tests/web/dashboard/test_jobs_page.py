@@ -29,6 +29,7 @@ async def shop(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> As
     path = tmp_path_factory.mktemp("jobs") / "shop.db"
     async with site_of(Windlass(f"sqlite:///{path}?synchronous=OFF"), browser) as site:
         app = site.app
+        await _enqueue_hostile(app)  # first: names that are suggested are read at most every 30 seconds
         for n in range(MANY):
             user = "ann" if n % 2 else "ben"
             await app.enqueue("mail.send", {"to": f"x{n}"}, queue="many", user=user, tags=("odd",) * (n % 2))
@@ -158,7 +159,7 @@ async def test_selecting_and_an_order_for_all_that_match(shop: Site) -> None:
     await page.locator("[data-bulk=cancel]").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("Cancel 60 jobs?")
-    await dialog.get_by_role("button", name="Leave it").click()
+    await dialog.get_by_role("button", name="Go back").click()
     assert (await shop.app.jobs.count(queue="orders", status="cancelled")).n == 0
     await page.locator("[data-bulk=cancel]").click()
     await dialog.get_by_role("button", name="Cancel them").click()
@@ -298,19 +299,7 @@ async def test_columns_and_searches_are_remembered(shop: Site) -> None:
 
 
 async def test_whatever_jobs_are_called_is_text(shop: Site) -> None:
-    app = shop.app
-    one = await app.enqueue(
-        "fail",
-        {"secret": f"{EVIL}\u202e\x1b[2J"},
-        queue=EVIL,
-        entity=(EVIL, EVIL),
-        correlation=EVIL,
-        user=EVIL,
-        tags=(EVIL,),
-        metadata={EVIL: EVIL},
-    )
-    async with app.worker(queues=[EVIL]):
-        await until(lambda: _failed(app, one.id), "the job to fail")
+    one = (await shop.app.jobs.find(user=EVIL)).jobs[0]
     everything = "id.queue.progress.created.due.finished.wait.ran.attempts.priority.detail.tags.user.entity"
     path = f"/jobs?q=status:failed&columns={everything}.correlation.schedule.worker&peek={one.id}"
     _, look, page = await seen(shop, path)
@@ -328,7 +317,22 @@ async def test_whatever_jobs_are_called_is_text(shop: Site) -> None:
         await expect(page.locator(f"[data-id='{one.id}']")).to_be_visible()
         await page.go_back()
     await page.get_by_label("Search jobs").fill("tag:")
-    await expect(page.get_by_role("option").first).to_contain_text("<img")
+    await expect(page.get_by_role("option").filter(has_text="<img").first).to_be_visible()
+
+
+async def _enqueue_hostile(app: Windlass) -> None:
+    one = await app.enqueue(
+        "fail",
+        {"secret": f"{EVIL}\u202e\x1b[2J"},
+        queue=EVIL,
+        entity=(EVIL, EVIL),
+        correlation=EVIL,
+        user=EVIL,
+        tags=(EVIL,),
+        metadata={EVIL: EVIL},
+    )
+    async with app.worker(queues=[EVIL]):
+        await until(lambda: _failed(app, one.id), "the job to fail")
 
 
 async def _failed(app: Windlass, job_id: str) -> bool:

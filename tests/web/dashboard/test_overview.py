@@ -78,7 +78,7 @@ async def test_the_overview_says_how_it_stands_and_every_figure_leads_to_its_lis
     page = await (await filled.look()).go("/")
     assert [await tile(page, word) for word in ("Waiting", "Scheduled", "Failed")] == ["1", "1", "3"]
     assert await tile(page, "Error rate") == "20 %"
-    await expect(page.locator(".finding").first).to_contain_text("No worker runs")
+    await expect(page.locator(".finding").first).to_contain_text("No worker is running")
     links = await page.locator("a.tile").evaluate_all("all => all.map(one => decodeURIComponent(one.search))")
     assert "?q=status:queued" in links
     assert len(links) == 10
@@ -247,8 +247,8 @@ async def test_a_group_is_rehearsed_replayed_and_discarded(site_at: Site) -> Non
     await dialog.get_by_role("button", name="Pause").click()
     await expect(page.locator(".badge")).to_have_text("paused")
     await expect(page.locator(".group-head")).to_contain_text("by session:")
-    await page.get_by_role("button", name="Bound").click()
-    await dialog.get_by_label("At most so many waiting jobs").fill("2")
+    await page.get_by_role("button", name="Limit depth").click()
+    await dialog.get_by_label("Waiting jobs at most").fill("2")
     await dialog.get_by_role("button", name="Set it").click()
     await expect(page.locator(".tile").first).to_contain_text("at most 2 may wait")
     await page.get_by_role("button", name="Cancel all waiting").click()
@@ -307,13 +307,13 @@ async def test_health_says_what_is_wrong_and_what_to_do(site: Site) -> None:
     row = page.locator(".checks li", has_text="types have workers")
     await expect(row.locator(".badge")).to_have_text("WARN")
     await expect(row).to_contain_text("deploy their handlers, or cancel these jobs")
-    await expect(page.locator("#live")).to_have_attribute("data-state", "poll")
+    await expect(page.locator("#live")).to_have_attribute("data-state", "live")
     async with site.app.worker(queues={"mail": 1}):
         await until(lambda: _alive(site.app), "the worker to be seen")
         await page.goto(f"{site.url}/failures")
-        await expect(page.locator(".finding")).to_contain_text("No worker handles nobody.knows: 1 wait for one.")
+        await expect(page.locator(".finding")).to_contain_text("No worker handles nobody.knows: 1 waiting.")
         await page.goto(f"{site.url}/")
-        await expect(page.locator(".findings")).to_contain_text("No worker takes from default")
+        await expect(page.locator(".findings")).to_contain_text("No worker consumes the queue default")
         await expect(page.locator(".findings")).to_contain_text("No worker handles nobody.knows")
 
 

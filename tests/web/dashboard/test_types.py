@@ -102,7 +102,7 @@ class TestInABrowser:
         await page.get_by_label("city text").fill(HOSTILE)
         await page.get_by_label("weight").fill("1.50")
         await page.get_by_label("express").select_option("true")
-        await page.get_by_text("Options").click()
+        await page.get_by_text("Options", exact=True).click()
         await page.get_by_label("Priority").select_option("high")
         await page.get_by_label("Tags, separated").fill("vip by-hand")
         await page.get_by_role("button", name="Enqueue").click()
@@ -169,7 +169,7 @@ class TestInABrowser:
     async def test_who_may_not_enqueue_is_shown_no_form_and_refused(self, site: Site, role: str) -> None:
         look = await site.look(role)
         page = await look.go("/types/one?type=mail.send")
-        assert "How it is run" in await look.text()
+        assert "Declared options" in await look.text()
         assert await page.locator("#enqueue").count() == 0
         told = await page.evaluate(
             "path => fetch(path, {method: 'POST', headers: {'Content-Type': 'application/json'},"

@@ -62,7 +62,7 @@ async def test_what_each_runs_and_how_it_is(site_at: Site) -> None:
     await expect(page.locator(".worker", has_text="web-2")).to_contain_text("stopping")
     odd = page.locator(".worker", has_text="web-3")
     await expect(odd).to_contain_text("2\nthreads past the timeout")
-    await expect(odd).to_contain_text("something blocks it")
+    await expect(odd).to_contain_text("the event loop is blocked")
     # What is unfolded stays so while the page goes on.
     await site_at.app.store.workers.beat(described("web-1/8812/aaaaaa", memory_mb=300.0))
     await expect(card).to_contain_text("300 MB", timeout=15_000)
@@ -74,8 +74,8 @@ async def test_versions_that_differ_are_told(site: Site) -> None:
     look = await site.look()
     page = await look.go("/workers")
     assert "0.2.0 (2), 0.1.9 (1)" in await look.text()
-    await expect(page.locator(".worker", has_text="web-3")).to_contain_text("most have another")
-    await expect(page.locator(".worker", has_text="web-2")).not_to_contain_text("most have another")
+    await expect(page.locator(".worker", has_text="web-3")).to_contain_text("most run another")
+    await expect(page.locator(".worker", has_text="web-2")).not_to_contain_text("most run another")
 
 
 async def test_the_silent_are_told_and_can_be_forgotten(site: Site) -> None:
@@ -86,9 +86,9 @@ async def test_the_silent_are_told_and_can_be_forgotten(site: Site) -> None:
     page = await (await site.look("operator")).go("/workers")
     card = page.locator(".worker", has_text="gone/8812")
     await expect(card).to_contain_text("silent")
-    await expect(card).to_contain_text("presumed dead")
-    await page.get_by_role("button", name="Forget silent workers").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    await expect(card).to_contain_text("Presumed dead")
+    await page.get_by_role("button", name="Remove silent workers").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     await expect(card).to_have_count(0)
     assert [one.id for one in await site.app.workers.list()] == ["web-1/8812/aaaaaa"]
 

@@ -49,6 +49,14 @@ class Series:
     """which jobs it is about, in the words of a search"""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An instant that all charts of a page show: a deploy."""
+
+    at: datetime
+    words: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What a chart has in common with the others of its page, whose axis of time it shares."""
@@ -64,6 +72,7 @@ class Shared:
     """the address of the jobs behind a step, with `QUERY` in it"""
     query: str = ""
     """which those are, with `FROM` and `UNTIL` in it"""
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +280,7 @@ def _drawing(
     return Markup(
         '<div class="plot"><div class="plot-y" aria-hidden="true">{}</div><div class="plot-room">'
         '<svg viewBox="0 0 {:.0f} {:.0f}" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<path class="grid" d="{}"/>{}</svg>{}</div>'
+        '<path class="grid" d="{}"/>{}{}</svg>{}</div>'
         '<svg class="plot-x" aria-hidden="true">{}</svg></div>'
     ).format(
         Markup("").join(Markup("<span>{}</span>").format(mark) for mark in plot.marks),
@@ -280,9 +289,19 @@ def _drawing(
         f"{title}: {_in_words(series, told)}",
         across + uprights,
         plot.drawn,
+        _marks_at(at, () if shared is None else shared.marks),
         Markup('<div class="scan" data-kept data-label="{}"></div>').format(title) if shared is not None else "",
         Markup("").join(_label(*tick, odd=place % 2 == 1) for place, tick in enumerate(ticks)),
     )
+
+
+def _marks_at(at: Sequence[datetime], marks: Sequence[Mark]) -> Markup:
+    """A line from top to bottom for each."""
+    if len(at) < 2 or not marks:
+        return Markup("")
+    span = (at[1] - at[0]) * len(at)
+    drawn = "".join(f"M{min((one.at - at[0]) / span, 1) * _PLOT_WIDE:.1f} 0V{_PLOT_HIGH:.0f}" for one in marks)
+    return Markup('<path class="mark-line" d="{}"/>').format(drawn)
 
 
 def _carried(at: Sequence[datetime], plot: _Plot, shared: Shared | None) -> Markup:

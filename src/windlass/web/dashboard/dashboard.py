@@ -24,9 +24,21 @@ from windlass.core.keys import shown
 from windlass.core.redaction import redact
 from windlass.web.access.authenticating import Several
 from windlass.web.access.keys import BySession
+from windlass.web.access.signers import is_here
 from windlass.web.asking import identified
 from windlass.web.dashboard.assets import Assets
-from windlass.web.dashboard.entering import OPEN, SIGN_IN, SIGN_OUT, Links, by_key, by_link, forget, form_of, leave
+from windlass.web.dashboard.entering import (
+    OPEN,
+    SIGN_IN,
+    SIGN_OUT,
+    Links,
+    by_key,
+    by_link,
+    came_by_tls,
+    forget,
+    form_of,
+    leave,
+)
 from windlass.web.dashboard.pages import own_rooms
 from windlass.web.dashboard.policy import HEADERS
 from windlass.web.dashboard.rendering import FOLDER, Templates
@@ -127,6 +139,7 @@ class Dashboard:
             "sheets": [f"{assets}/{one}.css" for one in own if self.assets.has(f"{one}.css")],
             "scripts": [f"{assets}/{one}.js" for one in own if self.assets.has(f"{one}.js")],
             "signs_out": visit.caller.name.startswith("session:"),
+            "readable": not came_by_tls(visit.request) and not is_here(visit.request.url.hostname or ""),
             **await visit.page.show(visit),
         }
 

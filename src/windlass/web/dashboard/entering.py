@@ -111,14 +111,14 @@ async def leave(request: Request, app: Answers) -> Response:
     if kind == "session":
         await app.keys.revoke(id_)
         await Auditing(request).record("session.end", f"session:{id_}")
-        end_session(answer, secure=_secure(request))
+        end_session(answer, secure=came_by_tls(request))
     return answer
 
 
 def forget(request: Request, answer: Response) -> None:
     """Take from the browser a session that is no good any more."""
     if COOKIE in request.cookies:
-        end_session(answer, secure=_secure(request))
+        end_session(answer, secure=came_by_tls(request))
 
 
 async def _begin(request: Request, app: Answers, made: CreatedKey, action: str) -> Response:
@@ -132,7 +132,7 @@ async def _begin(request: Request, app: Answers, made: CreatedKey, action: str) 
     await Auditing(request).record(action, f"session:{key.id}", by=key.name)
     # The path asked for begins behind our own prefix: it leads to no other site.
     answer = RedirectResponse(f"{base_of(request)}{PREFIX}{_inside(request)}", 303)
-    begin_session(answer, made, secure=_secure(request))
+    begin_session(answer, made, secure=came_by_tls(request))
     return answer
 
 
@@ -148,7 +148,7 @@ def _lasts(key: Key) -> timedelta:
     return min(LASTS, max(key.expires_at - datetime.now(UTC) - timedelta(seconds=1), timedelta(milliseconds=1)))
 
 
-def _secure(request: Request) -> bool:
+def came_by_tls(request: Request) -> bool:
     """Whether the browser came by TLS, as far as is known: to this server, or to a proxy that is trusted."""
     if request.url.scheme == "https":
         return True

@@ -22,7 +22,7 @@ export async function call(method, path, body, refused = (why, there) => toast(w
 }
 
 // The one question before something is done: resolves to whether to go on.
-export function ask({ title, text = "", yes = "Go on", danger = false, more = null }) {
+export function ask({ title, text = "", yes = "Continue", danger = false, more = null }) {
   const dialog = document.getElementById("ask");
   document.getElementById("ask-title").textContent = title;
   document.getElementById("ask-text").textContent = text;

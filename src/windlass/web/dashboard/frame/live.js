@@ -16,6 +16,7 @@ function says() {
   if (state.over) return ["old", "Signed out"];
   if (state.paused) return ["paused", `Paused · ${told}`];
   if (state.how === "live") return [age > 30 ? "old" : "live", `Live · ${told}`];
+  if (!data.stream) return [age > 3 * usual() + 5 ? "old" : "live", `Checked · ${told}`];
   return state.how === "poll" ? ["poll", `Polling · ${told}`] : ["again", state.tries ? `Reconnecting · ${told}` : "Connecting"];
 }
 
@@ -100,7 +101,7 @@ function end() {
   state.busy = false;
   close();
   const banner = document.getElementById("banner");
-  banner.textContent = "Your session is over. Load the page anew to sign in.";
+  banner.textContent = "Your session is over. Reload the page to sign in.";
   banner.hidden = false;
   show();
 }
@@ -153,7 +154,7 @@ export function pause(on = !state.paused) {
   state.paused = on;
   const button = document.getElementById("live-switch");
   button.setAttribute("aria-pressed", String(on));
-  button.setAttribute("aria-label", on ? "Go on with what is live" : "Pause what is live");
+  button.setAttribute("aria-label", on ? "Resume live updates" : "Pause live updates");
   if (on) close();
   else wake();
   show();

@@ -63,7 +63,7 @@ async function one(form, file, shown) {
   say("Begins");
   const { ok, status, told } = await send(path, file, { name, fields, moved, control });
   shown.stop.remove();
-  if (!ok) return say(status === 401 ? "Your session is over: load the page anew to sign in." : problem(told), true), null;
+  if (!ok) return say(status === 401 ? "Your session is over: reload the page to sign in." : problem(told), true), null;
   shown.bar.hidden = true;
   say("Sent");
   const there = go && document.body.dataset.base + go.replace(/\{(\w+)\}/g, (_, member) => encodeURIComponent(told[member] ?? ""));

@@ -56,7 +56,7 @@ def _by_command_line(job: Job) -> list[Command]:
     payload = quote(json.dumps(masked_json(job.payload_json))) if _is_short(job) else "@payload.json"
     found = [
         Command("Look at it", f"windlass job {job.id} --payload --traceback"),
-        Command("Why it is where it is", f"windlass explain {job.id}"),
+        Command("Why the job is in this status", f"windlass explain {job.id}"),
     ]
     if job.status.finished or job.status in (Status.SCHEDULED, Status.RETRYING):
         found.append(Command("Queue it now", f"windlass retry {job.id}"))

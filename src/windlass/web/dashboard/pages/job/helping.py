@@ -54,7 +54,7 @@ def helps(told: Explanation, job: Job, visit: Visit) -> list[Help]:
     """Where to go from the sentence; operators are led to what concerns all, others to their own jobs."""
     if job.status is Status.FAILED and job.error is not None:
         alike = f"status:failed type:{quoted_word(job.type)} fingerprint:{fingerprint(job.type, job.error)}"
-        return [Help("Jobs that failed alike", visit.url("/jobs", q=alike))]
+        return [Help("Jobs with the same error", visit.url("/jobs", q=alike))]
     if not visit.sees_all:
         return []
     queue = quoted_word(job.queue)

@@ -144,13 +144,13 @@ class _Telling:
             case Happened.REPLACED:
                 return "A newer enqueue replaced its payload, priority and time", self._note, "client"
             case Happened.PROMOTED:
-                return "Its time had come: queued", self._note, UPKEEP
+                return "Due: queued", self._note, UPKEEP
             case Happened.CLAIMED:
                 return self._claimed()
             case Happened.BLOCKED:
                 return self._blocked()
             case Happened.UNBLOCKED:
-                words = "Its wait was over: queued" if self._note else "What it waited for came free: queued"
+                words = "Wait ended: queued" if self._note else "No longer blocked: queued"
                 return words, self._note, UPKEEP
             case Happened.SIGNALLED:
                 name = f"The signal {self._note}" if self._inside else "A signal"
@@ -158,7 +158,7 @@ class _Telling:
                 then = "came: queued" if goes_on else "came before it was asked for, and is kept"
                 return f"{name} {then}", "", self._person()
             case Happened.CANCEL_REQUESTED:
-                return "Its worker was asked to stop it", self._note, self._person()
+                return "Its worker was asked to stop", self._note, self._person()
             case Happened.CANCELLED:
                 return self._cancelled()
             case Happened.RETRIED:
@@ -170,7 +170,7 @@ class _Telling:
 
     def _enqueued(self) -> tuple[str, str, str]:
         job, status = self._job, self._entry.status
-        how = {Status.SCHEDULED: "Enqueued for later", Status.BLOCKED: "Enqueued, to wait for something first"}
+        how = {Status.SCHEDULED: "Enqueued for later", Status.BLOCKED: "Enqueued, blocked at first"}
         words, actor = how.get(status, "Enqueued"), "client"
         if job.schedule is not None:
             tick = "" if job.tick is None else f" for its tick of {job.tick:%Y-%m-%d %H:%M:%S} UTC"
@@ -185,16 +185,14 @@ class _Telling:
         return words, note, actor
 
     def _claimed(self) -> tuple[str, str, str]:
-        attempt = "" if self._number is None else f": attempt {self._number} of {self._job.max_attempts} begins"
-        if not self._inside:
-            return f"A worker took it{attempt}", "", "worker"
-        return f"{self._entry.actor or 'A worker'} took it under lease {self._entry.token}{attempt}", "", "worker"
+        words = "Claimed" if self._number is None else f"Attempt {self._number} of {self._job.max_attempts} started"
+        return words, "", self._by()
 
     def _blocked(self) -> tuple[str, str, str]:
         if self._before is not None and self._before.status is Status.PROCESSING:
             return "Parked: the handler that met it could not read its payload", self._note, self._by()
         told = self._waits(self._note)
-        return f"Put aside: {told}" if told and self._inside else "Put aside until something is free", "", UPKEEP
+        return f"Blocked: {told}" if told and self._inside else "Blocked until something is free", "", UPKEEP
 
     def _waits(self, note: str) -> str:
         """What a note that names what blocks it says."""
@@ -210,7 +208,7 @@ class _Telling:
             case Kind.RATE:
                 return f"the rate {by.key} had no room"
             case Kind.FLOW:
-                return "it waits for the jobs before it"
+                return "it waits for earlier jobs of its flow"
             case Kind.PAYLOAD:
                 return f"no worker could read a payload of {by.key} yet"
             case Kind.SIGNAL:
@@ -234,7 +232,7 @@ class _Telling:
             case Happened.SUCCEEDED:
                 return f"Succeeded{self._after()}", self._note, self._by()
             case Happened.RETRYING:
-                return f"Failed{self._after()}; to be tried again", self._note, self._by()
+                return f"Failed{self._after()}; will be retried", self._note, self._by()
             case Happened.FAILED if _CRASH.search(self._note):
                 return f"{self._expired()}; failed {self._crash()}", "", "rescuer"
             case Happened.FAILED:
@@ -250,12 +248,12 @@ class _Telling:
                 return f"{self._expired()}; handed back {self._crash()}{uncounted}".rstrip(), "", "rescuer"
             case Happened.CRASHED:
                 return (
-                    f"Its process died{self._after()}; to be tried again {self._crash()}".rstrip(),
+                    f"Its process died{self._after()}; will be retried {self._crash()}".rstrip(),
                     self._note,
                     self._by(),
                 )
             case Happened.SUSPENDED:
-                return f"Suspended{self._after()}, without holding a worker", self._note, self._by()
+                return f"Suspended{self._after()}; it occupies no worker", self._note, self._by()
             case Happened.REFUSED:
                 words = f"A late result of lease {entry.token} was refused: not applied"
                 excused = "; its worker lives, so the crash is not counted" if ACQUITTED in self._note else ""

@@ -27,7 +27,7 @@ _WORDS = {
     Status.SCHEDULED: ("waited for its time", "calm"),
     Status.QUEUED: ("waited in its queue", "wait"),
     Status.BLOCKED: ("was blocked", "hold"),
-    Status.RETRYING: ("waited to be tried again", "warn"),
+    Status.RETRYING: ("waited for a retry", "warn"),
     Status.PROCESSING: ("ran", "run"),
 }
 _ENDS = {

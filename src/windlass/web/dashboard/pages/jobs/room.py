@@ -28,7 +28,7 @@ VIEWS = (
     ("Failed in the last day", "status:failed finished>now-1d"),
     ("Running now", "status:processing"),
     ("Waiting for over a minute", "status:queued wait>1m"),
-    ("Being tried again", "status:retrying"),
+    ("Waiting for a retry", "status:retrying"),
     ("Ran for over a minute", "ran>1m"),
     ("Killed their worker", "crashes>0"),
     ("Orders for many", "type:windlass.bulk"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from windlass.web.dashboard.charts import Series, Shared, bands, heat, in_ms, lines, stacked
+from windlass.web.dashboard.charts import Mark, Series, Shared, bands, heat, in_ms, lines, stacked
 from windlass.web.dashboard.visit import quoted
 from windlass.web.dashboard.words import number, quoted_word, short, visible
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMES = ("finished", "backlog", "wait", "run", "fleet")
 _ENDED = "finished>=FROM finished<UNTIL"
 _OUTCOMES = (("succeeded", 3), ("retrying", 2), ("failed", 4), ("cancelled", 8), ("other", 7))
-_WORDS = {"retrying": "failed, tried again", "other": "handed back"}
+_WORDS = {"retrying": "failed, retried", "other": "handed back"}
 _BACKLOG_COLOURS = (1, 2, 6, 3, 7, 5)
 _HEAT_AT_LEAST = 6
 
@@ -33,18 +33,14 @@ class Drawn(NamedTuple):
     figure: Markup
 
 
-def drawn(visit: Visit, charts: Charts) -> list[Drawn]:
+def drawn(visit: Visit, charts: Charts, marks: tuple[Mark, ...] = ()) -> list[Drawn]:
     """The charts for who visits; what stood in queues and who worked is not told to one user."""
-    found = [Drawn("finished", True, finished(visit, charts))]
-    if visit.sees_all:
-        found.append(Drawn("backlog", False, backlog(visit, charts)))
-    found += [Drawn("wait", False, waits(visit, charts)), Drawn("run", False, runs(visit, charts))]
-    if visit.sees_all:
-        found.append(Drawn("fleet", False, fleet(visit, charts)))
-    return found
+    draws = {"finished": finished, "backlog": backlog, "wait": waits, "run": runs, "fleet": fleet}
+    names = NAMES if visit.sees_all else ("finished", "wait", "run")
+    return [Drawn(name, name == "finished", draws[name](visit, charts, marks=marks)) for name in names]
 
 
-def finished(visit: Visit, charts: Charts, narrowed: str = "") -> Markup:
+def finished(visit: Visit, charts: Charts, narrowed: str = "", marks: tuple[Mark, ...] = ()) -> Markup:
     """How many runs ended in a minute, by outcome."""
     minutes = charts.step.total_seconds() / 60
     series: list[Series] = []
@@ -56,11 +52,11 @@ def finished(visit: Visit, charts: Charts, narrowed: str = "") -> Markup:
             per_minute = [n / minutes for n in counts]
             href = _href(visit, charts, f"{narrowed} {query}") if query else None
             series.append(Series(_WORDS.get(name, name), per_minute, colour, total, href, query))
-    shared = _shared(visit, charts, "finished", f"{narrowed} {_ENDED}")
+    shared = _shared(visit, charts, "finished", f"{narrowed} {_ENDED}", marks)
     return stacked("Finished per minute", charts.steps, series, shared=shared)
 
 
-def backlog(visit: Visit, charts: Charts) -> Markup:
+def backlog(visit: Visit, charts: Charts, *, marks: tuple[Mark, ...] = ()) -> Markup:
     """What waited in each queue."""
     colours = dict(enumerate(_BACKLOG_COLOURS))
     series: list[Series] = []
@@ -69,7 +65,7 @@ def backlog(visit: Visit, charts: Charts) -> Markup:
         series.append(Series(visible(one.queue), one.waiting, colours[place], _last(one.waiting), href))
     if not series:
         series = [Series("waiting", [None] * len(charts.steps))]
-    return lines("Backlog by queue", charts.steps, series, shared=_shared(visit, charts, "backlog"))
+    return lines("Backlog by queue", charts.steps, series, shared=_shared(visit, charts, "backlog", marks=marks))
 
 
 def standing_of(visit: Visit, charts: Charts, queue: str) -> Markup:
@@ -92,17 +88,17 @@ def standing_of(visit: Visit, charts: Charts, queue: str) -> Markup:
         )
         for name, status, colour in told
     ]
-    return lines("What stood in it", charts.steps, series, shared=_shared(visit, charts, "standing"))
+    return lines("Jobs in the queue", charts.steps, series, shared=_shared(visit, charts, "standing"))
 
 
-def waits(visit: Visit, charts: Charts, narrowed: str = "") -> Markup:
+def waits(visit: Visit, charts: Charts, narrowed: str = "", marks: tuple[Mark, ...] = ()) -> Markup:
     """How long runs had waited."""
     series = _bands(visit, charts, "wait", f"{narrowed} wait", (("p50", 1), ("p95", 5), ("p99", 6)))
-    shared = _shared(visit, charts, "wait", f"{narrowed} {_ENDED}")
-    return bands("Waited before the run", charts.steps, series, in_ms, shared=shared)
+    shared = _shared(visit, charts, "wait", f"{narrowed} {_ENDED}", marks)
+    return bands("Wait time", charts.steps, series, in_ms, shared=shared)
 
 
-def runs(visit: Visit, charts: Charts, narrowed: str = "") -> Markup:
+def runs(visit: Visit, charts: Charts, narrowed: str = "", marks: tuple[Mark, ...] = ()) -> Markup:
     """How long runs took: each length of time has a row."""
     rows = _filled(charts.heat, len(charts.steps))
     beside = _bands(visit, charts, "run", f"{narrowed} ran", (("p50", 0), ("p95", 0)))
@@ -113,11 +109,11 @@ def runs(visit: Visit, charts: Charts, narrowed: str = "") -> Markup:
         in_ms,
         beside=beside,
         queries=[f"ran>={least}ms ran<{most}ms" for least, most, _ in rows],
-        shared=_shared(visit, charts, "run", f"{narrowed} {_ENDED}"),
+        shared=_shared(visit, charts, "run", f"{narrowed} {_ENDED}", marks),
     )
 
 
-def fleet(visit: Visit, charts: Charts) -> Markup:
+def fleet(visit: Visit, charts: Charts, *, marks: tuple[Mark, ...] = ()) -> Markup:
     """Who worked, and how much of them was used."""
     found, url = charts.fleet, visit.url("/workers")
     series = [
@@ -125,10 +121,10 @@ def fleet(visit: Visit, charts: Charts) -> Markup:
         Series("slots", found.slots, 8, _last(found.slots), url),
         Series("workers", found.workers, 2, _last(found.workers), url),
     ]
-    return lines("Workers and slots", charts.steps, series, shared=_shared(visit, charts, "fleet"))
+    return lines("Workers and slots", charts.steps, series, shared=_shared(visit, charts, "fleet", marks=marks))
 
 
-def _shared(visit: Visit, charts: Charts, name: str, query: str = "") -> Shared:
+def _shared(visit: Visit, charts: Charts, name: str, query: str = "", marks: tuple[Mark, ...] = ()) -> Shared:
     as_table = visit.asked("table") == name
     return Shared(
         name=name,
@@ -138,6 +134,7 @@ def _shared(visit: Visit, charts: Charts, name: str, query: str = "") -> Shared:
         as_table=as_table,
         jobs=f"{visit.url('/jobs')}?q=QUERY" if query else "",
         query=query.strip(),
+        marks=marks,
     )
 
 

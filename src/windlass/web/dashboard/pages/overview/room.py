@@ -11,6 +11,7 @@ from windlass.client.stats import since_of
 from windlass.core.status import Status
 from windlass.core.transition import WORKER_DIED
 from windlass.web.dashboard.pages.failures.grouping import failing
+from windlass.web.dashboard.pages.overview.deploys import deploys
 from windlass.web.dashboard.pages.overview.drawing import drawn
 from windlass.web.dashboard.pages.overview.standing import OLD, standing
 from windlass.web.dashboard.pages.overview.window import window_of
@@ -30,12 +31,14 @@ async def show(visit: Visit) -> dict[str, Any]:
     stands = await standing(visit, total_of(since_of(day.lately, day.at, LATELY)))
     counts = {status: day.counts.of(status=status) for status in Status}
     failures = await failing(visit)
+    marks = deploys(await visit.app.types.list(), charts) if visit.sees_all else ()
     empty = not charts.total.runs and not any(one.n for one in counts.values())
     return {
         "window": window,
         "segments": window.segments(visit),
         "charts_of": charts,
-        "drawn": drawn(visit, charts),
+        "drawn": drawn(visit, charts, marks),
+        "deploys": marks,
         "stands": stands,
         "counts": counts,
         "failed": day.failed(),

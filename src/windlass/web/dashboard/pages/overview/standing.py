@@ -63,8 +63,8 @@ class Standing:
         running, slots = sum(one.running for one in alive), sum(one.slots for one in alive)
         told = f"{plural(len(alive), 'worker')}, {running} of {slots} slots in use"
         if self.oldest is None or self.oldest.oldest is None:
-            return f"{told}; nothing waits"
-        return f"{told}; nothing waits longer than {span(self.oldest.oldest)}"
+            return f"{told}; nothing is waiting"
+        return f"{told}; nothing is waiting longer than {span(self.oldest.oldest)}"
 
 
 async def standing(visit: Visit, lately: RunFigures) -> Standing:
@@ -103,12 +103,12 @@ def _workers(
     found: list[Finding] = []
     url = visit.url("/workers")
     if not alive:
-        text = "No worker runs, and jobs wait." if waits else "No worker runs."
+        text = "No worker is running, and jobs are waiting." if waits else "No worker is running."
         found.append(Finding(tone="bad" if waits else "warn", text=text, href=url, word="Workers"))
     silent = [one for one in workers if not one.alive]
     if silent:
         names = _some([one.id for one in silent])
-        text = f"{plural(len(silent), 'worker')} went silent: {names}."
+        text = f"{plural(len(silent), 'worker')} stopped sending heartbeats: {names}."
         found.append(Finding(tone="warn", text=text, href=url, word="Workers"))
     stuck = sum(one.stuck for one in alive)
     if stuck:
@@ -121,9 +121,9 @@ def _unhandled(visit: Visit, found: Counter[str]) -> list[Finding]:
     return [
         Finding(
             tone="bad",
-            text=f"No worker handles {visible(type_)}: {n}{' or more' if n == _LOOKED_AT else ''} wait for one.",
+            text=f"No worker handles {visible(type_)}: {n}{' or more' if n == _LOOKED_AT else ''} waiting.",
             href=visit.url("/jobs", q=f"status:queued type:{quoted_word(type_)}"),
-            word="The jobs",
+            word="Show the jobs",
         )
         for type_, n in found.most_common(_NAMED)
     ]
@@ -137,16 +137,16 @@ def _queues(visit: Visit, queues: Sequence[QueueInfo], alive: Sequence[WorkerSta
         rest = f" and {len(paused) - _NAMED} more" if len(paused) > _NAMED else ""
         text = f"{'Queues are' if len(paused) > 1 else 'A queue is'} paused: {held}{rest}."
         href = _queue(visit, paused[0].name) if len(paused) == 1 else visit.url("/queues")
-        found.append(Finding(tone="hold", text=text, href=href, word="Look"))
+        found.append(Finding(tone="hold", text=text, href=href, word="Open the queue"))
     for one in queues:
         if one.paused_at is not None or one.oldest is None:
             continue
         if alive and not any(not worker.queues or one.name in worker.queues for worker in alive):
-            text = f"No worker takes from {visible(one.name)}: {counted(one.depth)} wait."
-            found.append(Finding(tone="bad", text=text, href=_queue(visit, one.name), word="The queue"))
+            text = f"No worker consumes the queue {visible(one.name)}: {counted(one.depth)} waiting."
+            found.append(Finding(tone="bad", text=text, href=_queue(visit, one.name), word="Open the queue"))
         elif one.oldest > OLD:
-            text = f"A job has waited in {visible(one.name)} for {span(one.oldest)}."
-            found.append(Finding(tone="warn", text=text, href=_queue(visit, one.name), word="The queue"))
+            text = f"A job has been waiting in {visible(one.name)} for {span(one.oldest)}."
+            found.append(Finding(tone="warn", text=text, href=_queue(visit, one.name), word="Open the queue"))
     return found
 
 

@@ -10,11 +10,11 @@ const number = (n) => n.toLocaleString("en");
 // How many may wait; nothing typed lifts it.
 async function bound({ bound: queue, most }) {
   const input = element("input", { type: "number", min: 0, max: 2147483647, value: most, inputmode: "numeric" });
-  const more = field("At most so many waiting jobs", input, "empty: without a bound");
-  if (!(await ask({ title: `Bound ${queue}?`, text: "While so many wait, enqueuing more is refused with QueueFull.", yes: "Set it", more }))) return;
+  const more = field("Waiting jobs at most", input, "empty: no limit");
+  if (!(await ask({ title: `Limit the depth of ${queue}?`, text: "While that many are waiting, further enqueues are refused with QueueFull.", yes: "Set it", more }))) return;
   const told = await call("PUT", `queues/${encodeURIComponent(queue)}/max-depth`, { maxDepth: input.value === "" ? null : Number(input.value) });
   if (told === null) return;
-  toast(input.value === "" ? `${queue} has no bound` : `At most ${number(Number(input.value))} may wait in ${queue}`);
+  toast(input.value === "" ? `${queue} has no depth limit` : `At most ${number(Number(input.value))} may wait in ${queue}`);
   refresh();
 }
 
@@ -27,7 +27,7 @@ async function purge(button) {
   button.removeAttribute("aria-busy");
   if (told === null) return;
   if (!told.matched) return toast(`Nothing waits in ${queue}`);
-  const text = `${number(told.matched)}${told.exact ? "" : " or more"} jobs that wait, are scheduled, blocked or to be tried again are cancelled. What runs goes on. Cancelled jobs can be queued again.`;
+  const text = `${number(told.matched)}${told.exact ? "" : " or more"} jobs that are queued, scheduled, blocked or waiting for a retry are cancelled. Running jobs go on. Cancelled jobs can be queued again.`;
   if (await ask({ title: `Cancel all waiting in ${queue}?`, text, yes: `Cancel ${number(told.matched)}`, danger: true })) await operate(`Cancelling all in ${queue}`, "queue/bulk", order);
 }
 

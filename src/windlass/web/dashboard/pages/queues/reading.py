@@ -47,7 +47,7 @@ class Row:
 
     @property
     def drained_in(self) -> timedelta | None:
-        """How long what waits will take at this speed; None where nothing waits, or nothing goes."""
+        """How long what waits will take at this speed; None where nothing is waiting, or nothing goes."""
         if not self.queue.depth.n or self.rate <= 0 or self.queue.paused_at is not None:
             return None
         return timedelta(minutes=self.queue.depth.n / self.rate)
@@ -56,10 +56,10 @@ class Row:
     def drained(self) -> str | None:
         """Why there is no time in which it will be drained."""
         if not self.queue.depth.n:
-            return "nothing waits"
+            return "nothing is waiting"
         if self.queue.paused_at is not None:
             return "paused"
-        return "stands still" if self.rate <= 0 else None
+        return "not moving" if self.rate <= 0 else None
 
 
 async def rows_of(visit: Visit, only: str | None = None) -> list[Row]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Bound(NamedTuple):
-    """What holds jobs of a type back, as its handler declares it."""
+    """What holds jobs of a type back, as declared by its handler it."""
 
     type: str
     told: Sequence[str]

@@ -46,7 +46,11 @@ class Card:
     @property
     def slow(self) -> bool:
         """Whether something holds up its loop."""
-        return (self.worker.loop_lag_ms or 0.0) > SLOW_LOOP_MS
+        return _slow(self.worker)
+
+
+def _slow(worker: WorkerState) -> bool:
+    return (worker.loop_lag_ms or 0.0) > SLOW_LOOP_MS
 
 
 async def show(visit: Visit) -> dict[str, Any]:
@@ -74,6 +78,8 @@ async def show(visit: Visit) -> dict[str, Any]:
         "slots": sum(one.slots for one in there),
         "used": sum(running[one.id] for one in there),
         "stuck": sum(one.stuck for one in there),
+        "lag": max((one.loop_lag_ms for one in there if one.loop_lag_ms is not None), default=None),
+        "slow": any(_slow(one) for one in there),
         "silent": [one for one in found if not one.alive],
         "versions": {version: len(some) for version, some in sorted(versions.items(), reverse=True)},
         "before": visit.here(page=page - 1) if page > 1 else None,
