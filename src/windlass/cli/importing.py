@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from windlass.apps.imports.imports import Imports
-    from windlass.apps.imports.order import Order, Summary
+    from windlass.apps.imports.order import Order, Summary, Told
     from windlass.cli.desk import Desk
     from windlass.client.handle import Handle
 
 _SHOWN = 10
+_LEASE = 4.0
+"""seconds"""
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _PIECE = 1024 * 1024
 
 
@@ -95,21 +99,38 @@ class _Work:
         imports = self._imports(desk)
         type_ = self._type_of(imports)
         order = await self._order(imports, desk.actor)
+        # A queue of this folder's: no other worker takes what it could not read, and what was broken off goes on here.
+        queue = _queue_of(imports)
         try:
-            handle = await imports.start(type_, order, owner=None, force=self._force)
-        except DuplicateJob as error:
+            handle = await self._started(desk, imports, type_, order, queue)
+        except BaseException:
             imports.uploads.remove(order.upload or "")
-            raise Stop(
-                REFUSED, f"this was imported before, by job {error.existing}: --force imports it again"
-            ) from None
-        async with desk.app.worker(queues={imports.settings.queue: 1}):
+            raise
+        # A short lease: what was broken off by force goes on within seconds.
+        async with desk.app.worker(queues={queue: 1}, lease=_LEASE, heartbeat=_LEASE / 4, rescue=_LEASE / 4):
             await self._follow(desk, handle)
         job = await handle.job()
+        for tag in job.tags:  # a dry run leaves its file for its import, and a failed one for another try: not here
+            imports.uploads.remove(tag.removeprefix("upload:"))
         if job.status is not Status.SUCCEEDED:
             raise Stop(
                 JOB_FAILED, f"{self._file.name} was not imported: {job.error.message if job.error else job.status}"
             )
         await self._tell(desk, imports, handle)
+
+    async def _started(self, desk: Desk, imports: Imports, type_: str, order: Order, queue: str) -> Handle[Summary]:
+        try:
+            handle = await imports.start(type_, order, owner=None, force=self._force, queue=queue)
+        except DuplicateJob as error:
+            raise Stop(
+                REFUSED, f"this was imported before, by job {error.existing}: --force imports it again"
+            ) from None
+        if not handle.created:
+            imports.uploads.remove(order.upload or "")
+            if (await handle.job()).queue != queue:
+                raise Stop(REFUSED, f"this is being imported by job {handle.id}: windlass wait {handle.id}")
+            desk.screen.remark(f"goes on with job {handle.id}, which was broken off")
+        return handle
 
     def _imports(self, desk: Desk) -> Imports:
         from windlass.apps.imports.imports import imports_of
@@ -171,7 +192,38 @@ class _Work:
         )
         if not summary.applied and not summary.dry_run:
             screen.say("nothing was written: all rows or none were asked for")
-        for error in summary.errors[:_SHOWN]:
-            screen.say(f"  Row {error.row}: {error.reason}" + (f"  ({error.value})" if error.value else ""))
+        screen.say(_read_as(summary))
+        if summary.errors:
+            screen.say()
+            rows = [(f"{one.row:,}", one.column, one.value, _bare(one)) for one in summary.errors[:_SHOWN]]
+            screen.table(("Row", "Column", "Value", "What is wrong"), [[cell or "" for cell in row] for row in rows])
         if summary.errors_total > _SHOWN:
-            screen.say(f"  and {summary.errors_total - _SHOWN:,} more: --corrections OUT.xlsx has all of them")
+            more = f"and {summary.errors_total - _SHOWN:,} more"
+            screen.say(f"{more}: --corrections OUT.xlsx has all of them" if self._corrections is None else more)
+        if self._corrections is not None and summary.failed:
+            screen.say(f"the refused rows are in {self._corrections}: correct them, and import that file")
+
+
+def _queue_of(imports: Imports) -> str:
+    """The queue of what is imported from this folder of this machine."""
+    place = f"{platform.node()}:{imports.settings.uploads.absolute()}"
+    return f"{imports.settings.queue}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+
+
+def _read_as(summary: Summary) -> str:
+    """How the file was understood: what is read wrongly is seen here first."""
+    read = summary.read_as
+    found = [f"sheet {read['sheetName']}"] if read.get("sheetName") else []
+    if read.get("encoding"):
+        found += [str(read["encoding"]), f"cells between {_SEPARATORS.get(read['separator'], read['separator'])}"]
+    taken = sorted(summary.columns.items(), key=lambda one: summary.header.index(one[1]))
+    columns = ", ".join(
+        name if name.casefold() == header.casefold() else f"{name} from {header}" for name, header in taken
+    )
+    unused = f"; not used: {', '.join(summary.unused)}" if summary.unused else ""
+    return f"read as {', '.join([str(read.get('kind')), *found])}: {columns}{unused}"
+
+
+def _bare(error: Told) -> str:
+    """What is wrong, without the field, where the column says it."""
+    return error.reason.removeprefix(f"{error.field}: ") if error.column else error.reason

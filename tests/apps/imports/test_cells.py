@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from windlass.apps.imports.cells import DateOrder, Kind, Misfit, Reading, reader, shown
+from windlass.apps.imports.cells import DateOrder, Kind, Misfit, Reading, column_reader, reader, shown
 
 
 def read(kind: Kind, cell: Any, **how: Any) -> Any:
@@ -32,7 +32,7 @@ def test_an_empty_cell_is_nothing(kind: Kind, cell: Any) -> None:
         ({"d": "2026-01-02"}, "2026-01-02"),
         ({"t": "2026-01-02T03:04:05"}, "2026-01-02 03:04:05"),
         ({"h": "03:04:05"}, "03:04:05"),
-        (1e17, "1e+17"),
+        (1e17, "100000000000000000"),
     ],
 )
 def test_text(cell: Any, expected: str) -> None:
@@ -74,8 +74,8 @@ def test_numbers(cell: Any, expected: Any) -> None:
         ("1,234", "ambiguous-number"),
         ("nan", "not-a-number"),
         ("Infinity", "not-a-number"),
-        ("1e999999999", "not-a-number"),
-        ("1" * 50, "not-a-number"),
+        ("1e999999999", "too-many-digits"),
+        ("1" * 50, "too-many-digits"),
         (True, "not-a-number"),
         ({"d": "2026-01-02"}, "not-a-number"),
         ({"e": "#REF!"}, "cell-error"),
@@ -158,3 +158,37 @@ def test_values_are_quoted_as_people_see_them() -> None:
         None,
         None,
     ]
+
+
+def test_days_before_the_one_that_there_was_not() -> None:
+    serials = [1.0, 59.0, 61.0]
+    assert [str(read(Kind.DATE, serial)) for serial in serials] == ["1900-01-01", "1900-02-28", "1900-03-01"]
+    with pytest.raises(Misfit, match="no day of the calendar"):
+        read(Kind.DATE, 60.0)
+
+
+def test_what_no_database_keeps_is_an_error_of_its_cell() -> None:
+    for kind, cell, code in (
+        (Kind.WHOLE, str(2**63), "too-large"),
+        (Kind.WHOLE, -1e30, "too-large"),
+        (Kind.TEXT, "a\0b", "cell-nul"),
+        (Kind.DATE, "\0", "cell-nul"),
+        (Kind.TEXT, "Err:502", "cell-error"),
+    ):
+        with pytest.raises(Misfit) as caught:
+            read(kind, cell)
+        assert caught.value.code == code
+        with pytest.raises(Misfit):
+            column_reader(kind, Reading())([cell, cell])
+
+
+def test_digits_that_a_database_would_round_are_an_error() -> None:
+    rounding = reader(Kind.NUMBER, Reading(exact=False))
+    assert [rounding(cell) for cell in ("0.1", "123456789012.34", 0.1)] == [
+        Decimal("0.1"),
+        Decimal("123456789012.34"),
+        Decimal("0.1"),
+    ]
+    with pytest.raises(Misfit, match="15 may be"):
+        rounding("12345678901234.5678")
+    assert read(Kind.NUMBER, "12345678901234.5678") == Decimal("12345678901234.5678")

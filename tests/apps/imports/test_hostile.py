@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from tests.apps.imports.test_reading import SHEET, peak
-from tests.apps.imports.workbooks import CUSTOMERS, customers, part, repacked, workbook
+from tests.apps.imports.test_reading import SHEET, far_cell, peak
+from tests.apps.imports.workbooks import CELL, CUSTOMERS, ROW, customers, opendocument, part, repacked, workbook
 from windlass import SettingsError
 from windlass.apps.imports.child import Child
 from windlass.apps.imports.files import check_filename
 from windlass.apps.imports.reading.limits import Limits
 from windlass.apps.limited.refused import FileRefused
 
+RELS = "xl/_rels/workbook.xml.rels"
 SHARED = "xl/sharedStrings.xml"
 NOISE = random.Random(7)
 
@@ -96,6 +97,37 @@ def behind_its_row(path: Path) -> Path:
     return repacked(path, {SHEET: part(path, SHEET).replace(b'<c r="B2"', b'<c r="B999999"')})
 
 
+def elsewhere(path: Path) -> Path:
+    """A sheet with a far cell, in a part that is called no sheet."""
+    far_cell(path)
+    rels = part(path, RELS).replace(b"worksheets/sheet1.xml", b"media/image1.png")
+    return repacked(path, {SHEET: None, RELS: rels}, {"xl/media/image1.png": part(path, SHEET)})
+
+
+def in_capitals(path: Path) -> Path:
+    far_cell(path)
+    return repacked(path, {SHEET: None}, {"xl/WORKSHEETS/Sheet1.XML": part(path, SHEET)})
+
+
+def ods_of_billions(path: Path) -> Path:
+    cell = CELL.format('table:number-columns-repeated="16384"', "b")
+    rows = ROW.format("", CELL.format("", "a")) + ROW.format('table:number-rows-repeated="1048575"', cell)
+    return opendocument(path, rows)
+
+
+def ods_of_rows(path: Path) -> Path:
+    return opendocument(path, ROW.format('table:number-rows-repeated="4000000000"', CELL.format("", "b")))
+
+
+def ods_of_errors(path: Path) -> Path:
+    cell = '<table:table-cell table:formula="of:=1" table:number-columns-repeated="500"/>'
+    return opendocument(path, ROW.format('table:number-rows-repeated="30000"', cell))
+
+
+def many_names(path: Path) -> Path:
+    return workbook(path, [[f"{n:03}" + "x" * 100 for n in range(300)], ["b"]])
+
+
 def gzipped(path: Path) -> Path:
     path.write_bytes(gzip.compress(workbook(path, [["a"], ["b"]]).read_bytes()))
     return path
@@ -123,6 +155,12 @@ HOSTILE: list[tuple[Callable[[Path], Path], str, str]] = [
     (long_names, "a.xlsx", "a cell of its header (row 1) has 16,386 characters: 1,000 may be"),
     (outside_of_the_grid, "a.xlsx", "reaches to row 1,048,577"),
     (behind_its_row, "a.xlsx", "reaches to row 999,999"),
+    (elsewhere, "a.xlsx", "a sheet of it is kept where no sheet may be"),
+    (in_capitals, "a.xlsx", "reaches to row 1,048,576 and column 16,384"),
+    (ods_of_billions, "a.ods", "reaches to row 1,048,576 and column 16,384"),
+    (ods_of_rows, "a.ods", "reaches to row 4,000,000,000"),
+    (ods_of_errors, "a.ods", "more than 100,000 cells hold an error"),
+    (many_names, "a.xlsx", "the names of its columns (row 1) have more than 20,000 characters together"),
     (gzipped, "a.xlsx", "no workbook"),
     (gzipped, "a.csv", "it is packed"),
     (behind_a_page, "a.xlsx", "no workbook"),
@@ -186,6 +224,7 @@ def long_sheet(path: Path, rows: int) -> Path:
     return repacked(path, {SHEET: start + head + body + end[end.index(b"</sheetData>") :]})
 
 
+@pytest.mark.timeout(90)
 async def test_a_sheet_of_a_million_rows_is_read(tmp_path: Path, tell: Callable[[str], None]) -> None:
     n, last, used = await taken(long_sheet(tmp_path / "a.xlsx", 1_048_576))
     assert (n, last[:2]) == (1_048_575, [1_048_576, 1_048_576.0])

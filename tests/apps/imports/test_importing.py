@@ -145,7 +145,8 @@ async def test_the_same_again_is_a_duplicate_unless_it_failed_or_is_forced(impor
 
 async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(imports: Imports, tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", [PAYABLES, *payables(2), ("I", "V", "x")])
-    found = await run(imports, "ap", path, dry_run=True)
+    await run(imports, "ap", path, dry_run=True)
+    found = await run(imports, "ap", path, dry_run=True)  # as often as one likes
     assert (found.dry_run, found.applied, found.inserted, found.failed) == (True, False, 2, 1)
     assert found.preview[0] == {
         "invoiceNumber": "INV-000001",
@@ -158,10 +159,19 @@ async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(imports: 
     assert (await run(imports, "ap", path)).inserted == 2
 
 
+async def test_a_dry_run_counts_as_the_import_will(imports: Imports, tmp_path: Path) -> None:
+    """A key that comes twice counts one insert and one update, also where the two are far from each other."""
+    path = workbook(tmp_path / "a.xlsx", [CUSTOMERS, *customers(25), *customers(5), *customers(3, 26)])
+    tried = await run(imports, "customers", path, dry_run=True)
+    done = await run(imports, "customers", path)
+    assert (tried.inserted, tried.updated) == (done.inserted, done.updated) == (28, 5)
+
+
 async def test_all_or_nothing(imports: Imports, tmp_path: Path) -> None:
     wrong = workbook(tmp_path / "a.xlsx", [CUSTOMERS, *customers(25), ("bad", "x")])
     found = await run(imports, "customers", wrong, atomic=True)
     assert (found.applied, found.inserted, found.failed) == (False, 0, 1)
+    assert (await run(imports, "customers", wrong, atomic=True)).failed == 1  # nothing was imported: no duplicate
     right = workbook(tmp_path / "b.xlsx", [CUSTOMERS, *customers(25)])
     found = await run(imports, "customers", right, atomic=True)
     assert (found.applied, found.inserted, found.failed) == (True, 25, 0)
@@ -174,6 +184,27 @@ async def test_errors_are_capped_in_the_result_and_complete_beside_it(imports: I
         found = await handle.result(timeout=20)
     assert (found.failed, len(found.errors), found.errors_total) == (150, 100, 150)
     assert len(await imports.target.refused(handle.id, 0, 1000)) == 150
+
+
+async def test_however_much_is_wrong_the_result_has_room(imports: Imports, tmp_path: Path) -> None:
+    class WideRow(ImportRow):
+        code: str
+        text: str
+
+    class Wide(ImportHandler):
+        import_type = "wide"
+        row = WideRow
+        key = ("code",)
+
+    imports.add(Wide)
+    header = ["Code", "Text", *[f"{n:03} " + "ü" * 60 for n in range(290)]]
+    rows: list[Sequence[Any]] = [(f"c{n}" + "x" * 200, "ü" * 30_000) for n in range(30)]
+    rows += [("x", None, "y" * 20_000)] * 300
+    found = await run(imports, "wide", workbook(tmp_path / "a.xlsx", [header, *rows]), dry_run=True)
+    assert (found.failed, found.errors_total, found.errors[0].reason) == (300, 300, "text: is required")
+    assert len(found.preview) == 20
+    assert len(str(found.preview[0]["text"])) < 300
+    assert len(found.unused) == 50
 
 
 async def test_a_hostile_file_fails_its_job_at_once_and_no_worker(imports: Imports, tmp_path: Path) -> None:

@@ -13,7 +13,17 @@ import openpyxl  # type: ignore[import-untyped]  # it has no types
 import psutil
 import pytest
 
-from tests.apps.imports.workbooks import CUSTOMERS, Formula, customers, part, repacked, workbook
+from tests.apps.imports.workbooks import (
+    CELL,
+    CUSTOMERS,
+    ROW,
+    Formula,
+    customers,
+    opendocument,
+    part,
+    repacked,
+    workbook,
+)
 from tests.support.until import until
 from windlass.apps.imports.child import Child, Opened
 from windlass.apps.imports.reading.limits import Limits
@@ -124,30 +134,52 @@ async def test_text_in_its_encoding_and_with_its_separator(
     assert row[2].startswith("Änn")
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
-async def test_text_that_is_not_utf_8(encoding: str, tmp_path: Path) -> None:
-    text = "Email;Name;Straße\n" + "a@b.co;Jürgen Müller;Große Straße\n" * 20
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("cp1252", "Jürgen Müller – 5 €"),
+        ("utf-16", "Jürgen Müller"),
+        ("cp1251", "Юрий Иванович Смирнов из Москвы"),
+        ("cp1250", "Łukasz Wójcik, ul. Świętokrzyska"),
+    ],
+)
+async def test_text_that_is_not_utf_8(encoding: str, name: str, tmp_path: Path) -> None:
+    text = "Email;Name\n" + "".join(f"c{n}@b.co;{name}\n" for n in range(50))
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
     opened, rows = await read(tmp_path / "a.csv")
-    assert opened.header[2] == "Straße"
-    assert rows[0][2] == "Jürgen Müller"
+    assert (rows[0][2], opened.separator) == (name, ";"), opened.encoding
 
 
 async def test_ods(tmp_path: Path) -> None:
-    names = "".join(
-        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text")
-    )
-    text = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    cell = f"<table:table-row>{text}</table:table-row>"
-    table = f'<table:table table:name="S">{cell.format("Email")}{cell.format("a@b.co")}</table:table>'
-    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
-    content = f'<?xml version="1.0"?><office:document-content{names}>{body}</office:document-content>'
-    with zipfile.ZipFile(tmp_path / "a.ods", "w") as book:
-        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        book.writestr("content.xml", content)
-        book.writestr("META-INF/manifest.xml", "<manifest/>")
-    opened, rows = await read(tmp_path / "a.ods")
-    assert (opened.kind, opened.sheet, rows) == ("ods", "S", [[2, "a@b.co"]])
+    """As LibreOffice writes it: what is repeated is written once, and errors are kept beside an empty value."""
+    again, value = 'table:number-columns-repeated="2"', "<table:table-cell {}><text:p>{}</text:p></table:table-cell>"
+    error = 'table:formula="of:=1/0" office:value-type="string" office:string-value="" calcext:value-type="error"'
+    blank = '<table:table-cell table:number-columns-repeated="16384"/>'
+    rows = [
+        ROW.format('table:number-rows-repeated="2"', blank),
+        ROW.format("", "".join(CELL.format("", name) for name in ("Email", "When", "Sum", "X"))),
+        ROW.format(
+            'table:number-rows-repeated="2"',
+            CELL.format("", "a@b.co")
+            + value.format('office:value-type="date" office:date-value="2026-01-02"', "2 Jan")
+            + value.format('office:value-type="float" office:value="5"', "5"),
+        ),
+        ROW.format("", CELL.format(again, "c@d.co") + value.format(error, "#DIV/0!") + value.format(error, "Err:502")),
+        ROW.format("", CELL.format("", "e@f.co") + f'<table:table-cell table:formula="of:=A1" {again}/>'),
+        ROW.format('table:number-rows-repeated="1048000"', "<table:table-cell/>"),
+    ]
+    opened, found = await read(opendocument(tmp_path / "a.ods", "".join(rows)))
+    assert (opened.kind, opened.sheet, opened.header_row) == ("ods", "S", 3)
+    assert opened.header == ["Email", "When", "Sum", "X"]
+    day, never = {"d": "2026-01-02"}, {"e": "a formula that was not calculated"}
+    assert found == [
+        [4, "a@b.co", day, 5.0, ""],
+        [5, "a@b.co", day, 5.0, ""],
+        [6, "c@d.co", "c@d.co", {"e": "#DIV/0!"}, {"e": "Err:502"}],
+        [7, "e@f.co", never, never, ""],
+    ]
+    merged = ROW.format("", CELL.format('table:number-columns-spanned="2"', "Both") + "<table:covered-table-cell/>")
+    assert "merged" in await refusal(opendocument(tmp_path / "b.ods", merged + rows[3]))
 
 
 async def test_merged_headers_are_refused_with_a_reason(tmp_path: Path) -> None:
@@ -158,7 +190,14 @@ async def test_merged_headers_are_refused_with_a_reason(tmp_path: Path) -> None:
         sheet = book.add_worksheet()
         sheet.merge_range(0, 0, 0, 2, "Customer")
         sheet.write_row(1, 0, ["a", "b"])
-    assert "cells of its header (row 1) are merged" in await refusal(tmp_path / "a.xlsx")
+    for limits in (Limits(), Limits(at_once=1)):
+        assert "cells of its header (row 1) are merged" in await refusal(tmp_path / "a.xlsx", limits=limits)
+
+
+async def test_a_column_whose_name_is_a_number_is_called_as_it_is_shown(tmp_path: Path) -> None:
+    for limits in (Limits(), Limits(at_once=1)):
+        opened, _ = await read(workbook(tmp_path / "a.xlsx", [["Item", 2026, 1.5], ["a", 1, 2]]), limits=limits)
+        assert opened.header == ["Item", "2026", "1.5"]
 
 
 # Hostile files.

@@ -86,3 +86,21 @@ def repacked(path: Path, change: Mapping[str, bytes | None], more: Mapping[str, 
 def part(path: Path, name: str) -> bytes:
     with zipfile.ZipFile(path) as book:
         return book.read(name)
+
+
+ROW = "<table:table-row {}>{}</table:table-row>"
+CELL = '<table:table-cell office:value-type="string" {}><text:p>{}</text:p></table:table-cell>'
+
+
+def opendocument(path: Path, rows: str) -> Path:
+    """An ODS file with one sheet, `S`, of these rows."""
+    kinds = ("office", "table", "text")
+    names = "".join(f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in kinds)
+    names += ' xmlns:calcext="urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0"'
+    body = f'<office:spreadsheet><table:table table:name="S">{rows}</table:table></office:spreadsheet>'
+    content = f"<office:document-content{names}><office:body>{body}</office:body></office:document-content>"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        book.writestr("content.xml", '<?xml version="1.0"?>' + content)
+        book.writestr("META-INF/manifest.xml", "<manifest/>")
+    return path

@@ -15,11 +15,18 @@ ERRORS = frozenset(
     {"#REF!", "#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#VALUE!", "#GETTING_DATA", "#SPILL!", "#CALC!"}
 )
 _EPOCH_1900, _EPOCH_1904 = dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1)  # noqa: DTZ001  # a sheet has no zone
+_NO_DAY = 60
+"""spreadsheets know a 29th of February 1900, which there was not: days before it count from another day"""
 _LAST_SERIAL = 2_958_466
 """the day after 9999-12-31, as spreadsheets count"""
 _EXACT = 2**53
-_LONGEST = 40
-"""digits of a number"""
+_LARGEST = 2**63 - 1
+"""whole number that every database keeps"""
+_LONGEST = 34
+"""digits of a number that every database keeps"""
+_FLOAT_DIGITS = 15
+"""digits that survive as a binary fraction"""
+_CALC_ERROR = re.compile(r"Err:[0-9]{3}")
 _DATES = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)?Z?")
 _MONEY = re.compile(r"[\s\u00a0\u202f']|[$€£¥₹]|\b(?:USD|EUR|GBP|CHF|JPY|INR|CAD|AUD)\b", re.IGNORECASE)
 _YES, _NO = (
@@ -52,6 +59,8 @@ class Reading(NamedTuple):
 
     epoch_1904: bool = False
     dates: DateOrder = DateOrder.UNSAID
+    exact: bool = True
+    """the database keeps more digits than a binary fraction has"""
 
 
 class Misfit(Exception):
@@ -71,8 +80,10 @@ def reader(kind: Kind, reading: Reading) -> Callable[[Any], Any]:
             cell = cell.strip()
             if not cell:
                 return None
-            if cell in ERRORS:
+            if cell in ERRORS or _CALC_ERROR.fullmatch(cell):
                 raise Misfit("cell-error", f"holds the error {cell}")
+            if "\0" in cell:
+                raise Misfit("cell-nul", "holds a character that no text may hold (code 0)")
         elif cell is None:
             return None
         elif isinstance(cell, dict):
@@ -102,6 +113,8 @@ def _swept_text(cells: Sequence[Any], kind: type) -> list[Any] | None:
         return None
     stripped = list(map(str.strip, cells))
     if not ERRORS.isdisjoint(stripped):
+        return None
+    if any("\0" in cell or cell.startswith("Err:") for cell in stripped):
         return None
     return stripped if all(stripped) else [cell or None for cell in stripped]
 
@@ -160,21 +173,24 @@ def _text(cell: Any, _: Reading) -> str:
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float):
-        # A telephone number or a code that was typed as a number: 5551234, not 5551234.0.
-        return str(int(cell)) if cell.is_integer() and abs(cell) < _EXACT else repr(cell)
+        # A telephone number or a code that was typed as a number: 5551234, not 5551234.0, and never 1e+16.
+        return str(int(cell)) if cell.is_integer() and abs(cell) < _EXACT else format(Decimal(repr(cell)), "f")
     if isinstance(cell, dt.datetime):
         return cell.isoformat(sep=" ")
     return str(cell)
 
 
-def _number(cell: Any, _: Reading) -> Decimal | int:
+def _number(cell: Any, reading: Reading) -> Decimal | int:
     if isinstance(cell, (bool, dt.date, dt.time, dt.timedelta)):
         raise Misfit("not-a-number", "is not a number")
     if isinstance(cell, float):
         return int(cell) if cell.is_integer() and abs(cell) < _EXACT else Decimal(repr(cell))
     if isinstance(cell, int):
         return cell
-    return _typed_number(str(cell))
+    number = _typed_number(str(cell))
+    if not reading.exact and Decimal(repr(float(number))) != number:
+        raise Misfit("too-many-digits", f"has more digits than this database keeps exactly: {_FLOAT_DIGITS} may be")
+    return number
 
 
 def _typed_number(text: str) -> Decimal:
@@ -187,8 +203,10 @@ def _typed_number(text: str) -> Decimal:
         number = Decimal(plain)
     except InvalidOperation:
         raise Misfit("not-a-number", "is not a number") from None
-    if not number.is_finite() or len(plain) > _LONGEST or abs(number.adjusted()) > _LONGEST:
+    if not number.is_finite():
         raise Misfit("not-a-number", "is not a number")
+    if len(number.as_tuple().digits) > _LONGEST or abs(number.adjusted()) > _LONGEST:
+        raise Misfit("too-many-digits", f"has more than {_LONGEST} digits")
     number = number / 100 if percent else number
     return -number if negative else number
 
@@ -210,10 +228,13 @@ def _pointed(plain: str, text: str) -> str:
 
 
 def _whole(cell: Any, reading: Reading) -> int:
-    number = _number(cell, reading)
-    if number != int(number):
+    number = _number(cell, reading._replace(exact=True))  # whole numbers are kept as such
+    whole = int(number)
+    if number != whole:
         raise Misfit("not-whole", "is not a whole number")
-    return int(number)
+    if abs(whole) > _LARGEST:
+        raise Misfit("too-large", "is too large")
+    return whole
 
 
 def _instant(cell: Any, reading: Reading) -> dt.datetime:
@@ -224,7 +245,11 @@ def _instant(cell: Any, reading: Reading) -> dt.datetime:
     if isinstance(cell, (int, float)) and not isinstance(cell, bool):
         if not 1 <= cell < _LAST_SERIAL:
             raise Misfit("not-a-date", "is not a date")
-        return (_EPOCH_1904 if reading.epoch_1904 else _EPOCH_1900) + dt.timedelta(days=cell)
+        if reading.epoch_1904:
+            return _EPOCH_1904 + dt.timedelta(days=cell)
+        if int(cell) == _NO_DAY:
+            raise Misfit("not-a-date", "is no day of the calendar")
+        return _EPOCH_1900 + dt.timedelta(days=cell + (cell < _NO_DAY))
     if isinstance(cell, str):
         return _typed_date(cell, reading.dates)
     raise Misfit("not-a-date", "is not a date")

@@ -60,6 +60,8 @@ class Checked:
     """the sheet's own numbers of the good rows"""
     rows: list[ImportRow] = field(default_factory=list["ImportRow"])
     errors: list[CellError] = field(default_factory=list[CellError])
+    given: Sequence[list[Any]] = ()
+    """the good rows as the sheet has them, each after its number"""
     bad: list[list[Any]] = field(default_factory=list[list[Any]])
     """the rows that were refused, each after its number"""
     last: int = 0
@@ -107,7 +109,7 @@ class Checker:
             found.rows = self._rows.validate_python([values[index] for index in good])
             found.bad += [given[index] for index in sorted(refused)]
             given = [given[index] for index in good]
-        found.numbers = [row[0] for row in given]
+        found.numbers, found.given = [row[0] for row in given], given
         found.bad.sort(key=lambda row: row[0])
         found.errors.sort(key=lambda error: error.row)
         return found

@@ -14,7 +14,7 @@ from windlass.apps.imports import manifest
 from windlass.apps.imports.files import SPREADSHEETS, Folder
 from windlass.apps.imports.handler import ImportHandler
 from windlass.apps.imports.order import Order, Summary
-from windlass.apps.imports.running import Importing
+from windlass.apps.imports.running import NOT_ATOMIC, Importing
 from windlass.apps.imports.settings import ImportsSettings
 from windlass.apps.imports.shipped import SHIPPED
 from windlass.apps.imports.targets.places import beside, target_at
@@ -112,17 +112,29 @@ class Imports:
         """What the manifest says of a file."""
         return manifest.read(self.settings.manifest, self.handlers).entry(filename)
 
-    async def start(self, type_: str, order: Order, *, owner: str | None, force: bool = False) -> Handle[Summary]:
-        """Enqueue an import. DuplicateJob where the same was imported before and did not fail, unless with `force`."""
+    async def start(
+        self, type_: str, order: Order, *, owner: str | None, force: bool = False, queue: str | None = None
+    ) -> Handle[Summary]:
+        """Enqueue an import. DuplicateJob where the same was imported before and did not fail, unless with `force`.
+
+        With a `queue` of one's own, one that waits or runs already is returned instead (`created` is false).
+        """
         self.handler(type_)
         mark = order.fingerprint(type_, owner)
-        if not force:
+        if order.atomic and not self.target.atomic:
+            raise SettingsError(NOT_ATOMIC)
+        if not force and not order.dry_run:
             page = await self.app.jobs.find(entity=(ENTITY, mark), status=Status.SUCCEEDED, limit=1)
-            if page.jobs:
+            if page.jobs and _was_written(page.jobs[0]):
                 raise DuplicateJob(page.jobs[0].id, mark)
         tags = ["import", *([f"upload:{order.upload}"] if order.upload else [])]
         using = self._jobs[type_].using(
-            unique=f"import:{mark}", on_conflict="raise", user=owner, entity=(ENTITY, mark), tags=tags
+            unique=f"import:{mark}",
+            on_conflict="raise" if queue is None else "existing",
+            queue=queue or self.settings.queue,
+            user=owner,
+            entity=(ENTITY, mark),
+            tags=tags,
         )
         return await using.enqueue(order)
 
@@ -148,12 +160,17 @@ class Imports:
         jobs = await self.app.jobs.several(known)
         gone = [job for job, found in zip(known, jobs, strict=True) if found is None]
         if gone:
-            await self.target.forget(gone)
+            await self.target.forget(gone, list(self.handlers.values()))
         return len(gone)
 
     async def _close(self) -> None:
         for target in self._targets.pop(asyncio.get_running_loop(), {}).values():
             await target.close()
+
+
+def _was_written(job: Job) -> bool:
+    """Whether an import that has succeeded has written anything: all or nothing may have been nothing."""
+    return job.result_json is None or json.loads(job.result_json).get("applied", True)
 
 
 def _to_be_used(jobs: Sequence[Job]) -> bool:

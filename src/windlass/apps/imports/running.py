@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from windlass import LeaseLost, Reject, SettingsError
+from windlass.apps.imports.batching import Batching
 from windlass.apps.imports.cells import Reading
 from windlass.apps.imports.checking import Checker
 from windlass.apps.imports.child import Child
 from windlass.apps.imports.mapping import guess
 from windlass.apps.imports.order import Summary, Told
-from windlass.apps.imports.targets.target import Batch, Overtaken, Refused, Run, unique
+from windlass.apps.imports.targets.target import Overtaken, Run, Unwritable
 from windlass.apps.limited.refused import FileRefused
 from windlass.apps.uploads.kept import NotThere
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from typing import BinaryIO
 
     from windlass import Ctx
@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from windlass.apps.imports.settings import ImportsSettings
     from windlass.apps.imports.targets.target import Counts, Target
 
-_PREVIEWED = 20
+NOT_ATOMIC = "all or nothing is not possible here: this database cannot write a whole file in one step"
 _AT_LEAST = 500
 """rows that are checked at one go: a thread for each small batch would take longer than its rows"""
 _SAVED_EVERY = 0.2
 """seconds: the database itself keeps how far the import is; this is for screens, and a safe point to stop at"""
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_ROOM = 64 * 1024
+"""bytes of a result for its errors, and as many for its preview: a result has a bound"""
+_UNUSED = 50
+"""headers that are listed as not used"""
+T = TypeVar("T")
 
 
 class Importing:
@@ -48,9 +52,7 @@ class Importing:
     ) -> None:
         self._ctx, self._handler, self._order, self._settings, self._target = ctx, handler, order, settings, target
         self._run = Run(job=ctx.origin, token=ctx.token, handler=handler, dry=order.dry_run, atomic=order.atomic)
-        self._values: Callable[[Any], tuple[Any, ...]] = _tuple_of([field.name for field in handler.fields])
-        self._keys = [index for index, field in enumerate(handler.fields) if field.name in handler.key]
-        self._preview: list[dict[str, Any]] = []
+        self._batching = Batching(self._run, target)
         self._saved_at = 0.0
 
     async def carry_out(self, file: BinaryIO) -> Summary:
@@ -59,15 +61,15 @@ class Importing:
             return await self._carry_out(file)
         except (FileRefused, NotThere, SettingsError) as error:
             raise Reject(str(error)) from None
+        except Unwritable as error:
+            raise Reject(f"nothing was written: the database refuses a row: {error.reason}") from None
         except Overtaken:
             raise LeaseLost("a newer attempt has gone on with this import") from None
 
     async def _carry_out(self, file: BinaryIO) -> Summary:
         order = self._order
         if order.atomic and not self._target.atomic:
-            raise SettingsError(
-                "all or nothing is not possible here: this database cannot write a whole file in one step"
-            )
+            raise SettingsError(NOT_ATOMIC)
         await self._target.prepare(self._handler)
         counts = await self._target.begin(self._run)
         # A dry run is begun anew: its preview is kept nowhere.
@@ -78,7 +80,7 @@ class Importing:
             mapped = guess(self._handler, opened.header, order.mapping)
             if mapped.missing:
                 raise SettingsError(_missing(mapped, opened))
-            checker = Checker(self._handler, mapped, Reading(opened.epoch_1904, order.dates))
+            checker = Checker(self._handler, mapped, Reading(opened.epoch_1904, order.dates, self._target.exact))
             counts = await self._all(child, checker, counts, opened)
         counts = await self._target.finish(self._run, counts)
         return await self._summary(counts, mapped, opened)
@@ -92,8 +94,10 @@ class Importing:
         try:
             while (batch := await ahead) is not None:
                 ahead = asyncio.ensure_future(anext(checked, None))
+                ready = self._batching.batch(batch)
                 if batch.last > behind:
-                    counts = await self._target.write(self._run, self._batch(batch), counts)
+                    given = {row[0]: row for row in batch.given}
+                    counts = await self._batching.write(ready, given, counts)
                 self._report(counts, opened)
                 await self._save(counts)
         finally:
@@ -108,24 +112,6 @@ class Importing:
             parts = [rows[start : start + size] for start in range(0, len(rows), size)]
             for checked in await asyncio.to_thread(checker.check_all, parts):
                 yield checked
-
-    def _batch(self, checked: Checked) -> Batch:
-        if len(self._preview) < _PREVIEWED and self._order.dry_run:
-            more = checked.rows[: _PREVIEWED - len(self._preview)]
-            self._preview += [_ANYTHING.dump_python(row.model_dump(by_alias=True), mode="json") for row in more]
-        found = unique(self._keys, [self._values(row) for row in checked.rows], checked.numbers)
-        by_row: dict[int, list[dict[str, Any]]] = {}
-        for error in checked.errors:
-            by_row.setdefault(error.row, []).append(error.as_json())
-        refused = [Refused(row=row[0], cells=row[1:], errors=by_row.get(row[0], [])) for row in checked.bad]
-        return Batch(
-            rows=[row for _, row in found.rows.values()],
-            numbers=[number for number, _ in found.rows.values()],
-            repeated=found.repeated,
-            refused=refused,
-            errors=len(checked.errors),
-            last_row=checked.last,
-        )
 
     def _report(self, counts: Counts, opened: Opened) -> None:
         done = counts.total
@@ -151,15 +137,15 @@ class Importing:
             updated=counts.updated,
             unchanged=counts.unchanged,
             failed=counts.failed,
-            errors=errors[:most],
+            errors=_fitting(errors[:most]),
             errors_total=counts.errors,
             dry_run=self._order.dry_run,
             atomic=self._order.atomic,
             applied=not self._order.dry_run and not (staged and counts.failed > 0),
             header=opened.header,
             columns=mapped.as_given(),
-            unused=list(mapped.unused),
-            preview=self._preview,
+            unused=[name[:100] for name in mapped.unused[:_UNUSED]],
+            preview=_fitting(self._batching.preview),
             read_as={
                 "kind": opened.kind,
                 "sheetName": opened.sheet,
@@ -169,12 +155,15 @@ class Importing:
         )
 
 
-def _tuple_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    # Straight from the model's own dictionary: asked by name, a model looks through all its classes first.
-    if len(names) == 1:
-        return lambda row: (row.__dict__[names[0]],)
-    values = itemgetter(*names)
-    return lambda row: values(row.__dict__)
+def _fitting(given: Sequence[T]) -> list[T]:
+    """As many of the first as there is room for."""
+    left, kept = _ROOM, list[T]()
+    for one in given:
+        left -= len(to_json(one))
+        if left < 0:
+            break
+        kept.append(one)
+    return kept
 
 
 def _missing(mapped: Mapped, opened: Opened) -> str:

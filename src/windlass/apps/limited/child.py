@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ class LimitedChild:
         self._module, self._file = module, file
         self._given = json.dumps({"asked": dict(asked), "bounds": bounds.as_dict()})
         self._process: asyncio.subprocess.Process | None = None
+        self._handle: int | None = None
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
@@ -50,6 +52,8 @@ class LimitedChild:
             limit=_PIPE,
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
         )
+        with contextlib.suppress(OSError, AttributeError):  # it has ended already, or not on this system
+            self._handle = os.pidfd_open(self._process.pid)
         return self
 
     async def __aexit__(
@@ -58,8 +62,19 @@ class LimitedChild:
         process = self._process
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                self._kill(process)
             await process.wait()
+
+    def _kill(self, process: asyncio.subprocess.Process) -> None:
+        if self._handle is None:
+            process.kill()
+            return
+        # `process.kill` would reap a child that has just ended, and asyncio then warns that it does not know it.
+        handle, self._handle = self._handle, None
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
     @property
     def pid(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from windlass.apps.imports.reading.sources import Shape
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 _LOOKED_AT = 256 * 1024
 _LONGEST = 2_000_000
 """characters of one line"""
+_WITH_ACCENTS = ("cp1252", "cp1250")
+_POUND_IN_WORD = re.compile(r"£[^\W\d_]")
+"""the Ł of another encoding"""
+_MARKS_IN_TEXT = frozenset("€£¥§°…–—‘’“”„«»ºª©®™½¼²·\xa0")
 _TOLD = 20_000
 """characters of a line that are enough to see how it is separated"""
 # gzip, bzip2, xz, zstd, 7z
@@ -75,12 +80,28 @@ def _encoding(file: BinaryIO, head: bytes) -> str:
     try:
         _look_through(file, found or "utf-8", "replace" if found else "strict")
     except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
+        start = head[:65536]
+        # Text with a few accents, as most is: a guess by frequencies takes it for something rarer.
+        found = next((one for one in _WITH_ACCENTS if _is_text(start, one)), None)
+        if found is None:
+            from charset_normalizer import from_bytes
 
-        best = from_bytes(head[:65536]).best()
-        found = "cp1252" if best is None else best.encoding
+            best = from_bytes(start).best()
+            found = _WITH_ACCENTS[0] if best is None else best.encoding
         _look_through(file, found, "replace")
     return found or "utf-8"
+
+
+def _is_text(data: bytes, encoding: str) -> bool:
+    """Whether it makes letters of what is not ASCII, in text that mostly is."""
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    plain = sum(letter.isascii() and letter.isalpha() for letter in text)
+    high = [letter for letter in text if not letter.isascii()]
+    usual = sum(letter.isalpha() or letter in _MARKS_IN_TEXT for letter in high) - len(_POUND_IN_WORD.findall(text))
+    return len(high) * 2 <= plain and usual * 20 >= len(high) * 19
 
 
 def _look_through(file: BinaryIO, encoding: str, errors: str) -> None:
@@ -96,10 +117,12 @@ def _separator(text: str) -> str:
     """The one that cuts the first lines into the most cells, each alike."""
     first = [line[:_TOLD] for line in text.splitlines()[:20]]
     lines = [line for line in first if line.strip()][:-1] or first[:1]
-    best, most = ",", 1
+    best, most = ",", (False, 1)
     for separator in _SEPARATORS:
         widths = [len(row) for row in csv.reader(lines, delimiter=separator)]
         usual = max(set(widths), key=widths.count, default=1)
-        if usual > most and widths.count(usual) * 2 > len(widths):
-            best, most = separator, usual
+        # The header has as many cells as its rows: a comma in every address is none between cells.
+        found = (widths[:1] == [usual], usual)
+        if usual > 1 and found > most and widths.count(usual) * 2 > len(widths):
+            best, most = separator, found
     return best

@@ -29,6 +29,8 @@ class Limits:
     """different texts of a workbook"""
     name: int = 1_000
     """characters of a column's name"""
+    names: int = 20_000
+    """characters of the names of all columns"""
     at_once: int = 6_000_000
     """rows × columns up to which a sheet is read in one piece; larger ones are read row by row, in less memory"""
     memory: int = 1_536 * MIB

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import stat
 import zipfile
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO
 
+from windlass.apps.imports.reading.found import Scan, check_reach, note_fault
+from windlass.apps.imports.reading.opendocument import look_through
 from windlass.apps.limited.refused import FileRefused
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ ZIP, OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
 _UNIX = 3
-_MOST_FAULTS = 100_000
 _DECLARATIONS = tuple(
     word.encode(encoding) for word in ("<!DOCTYPE", "<!ENTITY") for encoding in ("utf-8", "utf-16-le", "utf-16-be")
 )
@@ -35,20 +35,11 @@ _CELL = re.compile(rb"<c\b([^>]*)>(.*?)</c>", re.DOTALL)
 _AT = re.compile(rb"""\br=["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _VALUE = re.compile(rb"<v\b[^>]*>([^<]*)</v>")
 _INLINE = re.compile(rb"<is\b")
-
-
-@dataclass(slots=True)
-class Scan:
-    """What a workbook really holds."""
-
-    rows: dict[str, int] = field(default_factory=dict[str, int])
-    """the last row, by part"""
-    columns: dict[str, int] = field(default_factory=dict[str, int])
-    faults: dict[str, dict[tuple[int, int], str]] = field(default_factory=dict[str, dict[tuple[int, int], str]])
-    """cells that hold an error, or a formula that was never calculated: by part, row and column from 1"""
-    parts: dict[str, str] = field(default_factory=dict[str, str])
-    """which part a sheet is"""
-    epoch_1904: bool = False
+_MERGED = re.compile(
+    rb"""<(?:\w+:)?mergeCell\b[^>]*\bref=["'][A-Za-z]{1,3}([0-9]{1,7}):[A-Za-z]{1,3}([0-9]{1,7})["']"""
+)
+_SHEETS = re.compile(r"xl/[a-z]{0,10}sheets/[^/]+\.xml")
+"""where sheets are kept: what is elsewhere is scanned as no sheet, and read as none"""
 
 
 def scan(file: BinaryIO, limits: Limits) -> Scan:
@@ -80,7 +71,11 @@ def _looked_through(archive: zipfile.ZipFile, limits: Limits) -> Scan:
     names = {entry.filename for entry in entries}
     if "xl/workbook.xml" in names:
         _sheets(archive, names, found)
-    elif "content.xml" not in names:
+    elif "content.xml" in names:
+        found.is_xlsx = False
+        with archive.open("content.xml") as part:
+            look_through(part, found, limits)
+    else:
         raise FileRefused("it is no workbook: it has neither xl/workbook.xml nor content.xml")
     return found
 
@@ -116,9 +111,10 @@ def _check_size(entry: zipfile.ZipInfo, size: int, limits: Limits) -> None:
 
 def _scan_part(entry: zipfile.ZipInfo, part: IO[bytes], found: Scan, limits: Limits) -> int:
     name = entry.filename
-    is_text = name.endswith((".xml", ".rels"))
-    is_sheet = name.startswith("xl/worksheets/") and name.endswith(".xml")
-    is_strings = name.endswith("sharedStrings.xml")
+    plain = name.casefold()  # readers find parts in any case
+    is_text = plain.endswith((".xml", ".rels"))
+    is_sheet = _SHEETS.fullmatch(plain) is not None
+    is_strings = plain.endswith("sharedstrings.xml")
     size = strings = 0
     for first, kept, chunk in _chunks(part):
         size += len(chunk) - kept
@@ -132,7 +128,7 @@ def _scan_part(entry: zipfile.ZipInfo, part: IO[bytes], found: Scan, limits: Lim
         if is_strings:
             strings += chunk.count(b"<si", kept) + chunk.count(b":si", kept)
             _check_strings(chunk if first else b"", strings, entry.file_size, limits)
-        if first and name == "xl/workbook.xml":
+        if first and plain == "xl/workbook.xml":
             found.epoch_1904 = re.search(rb"""date1904=["'](1|true)["']""", chunk) is not None
         if is_sheet:
             _scan_sheet(name, chunk, found, limits)
@@ -160,15 +156,12 @@ def _check_strings(start: bytes, found: int, size: int, limits: Limits) -> None:
 
 def _scan_sheet(name: str, chunk: bytes, found: Scan, limits: Limits) -> None:
     rows, columns = _usual_corner(chunk, limits) or _corner(chunk)
-    rows = found.rows[name] = max(rows, found.rows.get(name, 0))
-    columns = found.columns[name] = max(columns, found.columns.get(name, 0))
-    if rows * max(columns, 1) > limits.cells:
-        raise FileRefused(
-            f"a sheet reaches to row {rows:,} and column {columns:,}: {limits.cells:,} cells may lie between, also"
-            " empty ones"
-        )
+    check_reach(found, name, rows, columns, limits)
     if b'"e"' in chunk or b"'e'" in chunk or b"<f" in chunk:
-        _note_faults(found.faults.setdefault(name, {}), chunk)
+        _note_faults(found, name, chunk)
+    if b"mergeCell " in chunk:
+        for top, bottom in _MERGED.findall(chunk):
+            found.note_merged(name, int(top), int(bottom))
 
 
 def _corner(chunk: bytes) -> tuple[int, int]:
@@ -189,7 +182,7 @@ def _usual_corner(chunk: bytes, limits: Limits) -> tuple[int, int] | None:
     return rows, columns
 
 
-def _note_faults(faults: dict[tuple[int, int], str], chunk: bytes) -> None:
+def _note_faults(found: Scan, name: str, chunk: bytes) -> None:
     for cell in _CELL.finditer(chunk):
         head, body = cell[1], cell[2]
         if head.endswith(b"/"):
@@ -203,9 +196,8 @@ def _note_faults(faults: dict[tuple[int, int], str], chunk: bytes) -> None:
         at = _AT.search(head)
         if at is not None:
             text = value[1].decode("ascii", "replace")[:20] if is_error and value else ""
-            faults[int(at[2]), _column(at[1])] = text or ("#ERROR" if is_error else "a formula that was not calculated")
-        if len(faults) > _MOST_FAULTS:
-            raise FileRefused(f"more than {_MOST_FAULTS:,} cells hold an error or a formula that was not calculated")
+            told = text or ("#ERROR" if is_error else "a formula that was not calculated")
+            note_fault(found, name, (int(at[2]), _column(at[1])), told)
 
 
 def _column(letters: bytes) -> int:
@@ -217,6 +209,7 @@ def _column(letters: bytes) -> int:
 
 def _sheets(archive: zipfile.ZipFile, names: set[str], found: Scan) -> None:
     """Which part is which sheet: by the workbook's list and its relations."""
+    known = {name.casefold(): name for name in names}
     book = archive.read("xl/workbook.xml")
     rels = archive.read("xl/_rels/workbook.xml.rels") if "xl/_rels/workbook.xml.rels" in names else b""
     targets: dict[bytes, bytes] = {}
@@ -227,7 +220,10 @@ def _sheets(archive: zipfile.ZipFile, names: set[str], found: Scan) -> None:
         marks = dict(re.findall(rb"""([\w:]+)=["']([^"']*)["']""", sheet))
         target = next((targets.get(value, b"") for key, value in marks.items() if key.endswith(b":id")), b"")
         path = target.decode("utf-8", "replace").lstrip("/")
-        found.parts[_plain(marks.get(b"name", b""))] = path if path.startswith("xl/") else f"xl/{path}"
+        path = path if path.startswith("xl/") else f"xl/{path}"
+        if not _SHEETS.fullmatch(path.casefold()):
+            raise FileRefused("a sheet of it is kept where no sheet may be")
+        found.parts[_plain(marks.get(b"name", b""))] = known.get(path.casefold(), path)
 
 
 def _plain(name: bytes) -> str:

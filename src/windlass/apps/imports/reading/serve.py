@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from windlass.apps.imports.reading.limits import Limits
 from windlass.apps.imports.reading.sources import RowSource, open_source
@@ -54,11 +54,22 @@ def _header(source: RowSource, rows: Any, limits: Limits) -> tuple[int, list[str
         if any(cell != "" for cell in cells):
             if source.merged(number):
                 raise FileRefused(f"cells of its header (row {number}) are merged: give each column a name of its own")
-            names = [cell.strip() if isinstance(cell, str) else str(cell) for cell in cells]
+            names = [_name(cell) for cell in cells]
             longest = max(map(len, names))
             if longest > limits.name:
                 raise FileRefused(
                     f"a cell of its header (row {number}) has {longest:,} characters: {limits.name:,} may be"
                 )
+            if sum(map(len, names)) > limits.names:
+                raise FileRefused(
+                    f"the names of its columns (row {number}) have more than {limits.names:,} characters together"
+                )
             return number, names
     raise FileRefused("it has no rows")
+
+
+def _name(cell: Any) -> str:
+    """A column's name: a year that is a number has no fraction."""
+    if isinstance(cell, dict):
+        return str(next(iter(cast("dict[str, Any]", cell).values())))
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

@@ -13,8 +13,8 @@ from windlass.apps.limited.refused import FileRefused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from windlass.apps.imports.reading.found import Scan
     from windlass.apps.imports.reading.limits import Limits
-    from windlass.apps.imports.reading.scanning import Scan
 
 
 class Streamed:
@@ -26,6 +26,7 @@ class Streamed:
             self._sheet = book[sheet]
         except Exception as error:  # noqa: BLE001  # the reader's own errors are many, and all mean the same here
             raise FileRefused(f"it cannot be read: {str(error)[:100]}") from None
+        self._found, self._part = found, part
         self._faults = found.faults.get(part, {})
         if found.columns[part] > limits.columns:
             raise FileRefused(f"the sheet has {found.columns[part]:,} columns: {limits.columns:,} may be")
@@ -42,5 +43,5 @@ class Streamed:
                 yield number, marked(cells, number, self._faults)
 
     def merged(self, row: int) -> bool:
-        """It is not known here: the list of merged cells stands behind all rows."""
-        return False
+        """Whether cells of this row are merged."""
+        return self._found.is_merged(self._part, row)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError
 
-from windlass.apps.imports.reading.scanning import Scan, scan
+from windlass.apps.imports.reading.found import Scan
+from windlass.apps.imports.reading.scanning import scan
 from windlass.apps.imports.reading.sources import Shape
 from windlass.apps.limited.refused import FileRefused
 
@@ -22,7 +23,7 @@ def open_workbook(file: BinaryIO, wanted: str | None, limits: Limits) -> RowSour
     found = scan(file, limits)
     part = found.parts.get(wanted or next(iter(found.parts), ""), "")
     rows, columns = found.rows.get(part, 0), found.columns.get(part, 0)
-    if rows * columns > limits.at_once:
+    if found.is_xlsx and rows * columns > limits.at_once:
         from windlass.apps.imports.reading.streamed import Streamed
 
         return Streamed(file, _chosen(list(found.parts), wanted), found, part, limits)
@@ -52,8 +53,11 @@ class Workbook:
         except PasswordError:
             raise FileRefused("it is encrypted: save it without a password") from None
         except (CalamineError, ValueError, OSError) as error:
-            raise FileRefused(f"it cannot be read: {str(error)[:100]}") from None
-        kind = "xlsx" if found.parts else "ods"
+            told = str(error)[:100]
+            if "Cannot detect" in told:  # what it says of any that it cannot open
+                told = "it is damaged, or written by a program that does it in another way: open it and save it anew"
+            raise FileRefused(f"it cannot be read: {told}") from None
+        kind = "xlsx" if found.is_xlsx else "ods"
         end = self._sheet.end
         self.shape = Shape(
             kind=kind, sheets=book.sheet_names, sheet=name, rows=end[0] + 1 if end else 0, epoch_1904=found.epoch_1904
@@ -62,7 +66,8 @@ class Workbook:
             raise FileRefused(f"the sheet has more than {limits.cells:,} cells")
         if end is not None and end[1] >= limits.columns:
             raise FileRefused(f"the sheet has {end[1] + 1:,} columns: {limits.columns:,} may be")
-        self._faults = found.faults.get(found.parts.get(name, ""), {})
+        self._found, self._part = found, found.parts.get(name, "")
+        self._faults = found.faults.get(self._part, {})
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
         """Each row, from the first that has anything in it."""
@@ -77,11 +82,7 @@ class Workbook:
 
     def merged(self, row: int) -> bool:
         """Whether cells of this row are merged."""
-        try:
-            ranges = self._sheet.merged_cell_ranges or []
-        except (CalamineError, ValueError):
-            return False
-        return any(top[0] <= row - 1 <= bottom[0] and top != bottom for top, bottom in ranges)
+        return self._found.is_merged(self._part, row)
 
 
 def marked(cells: list[Any], row: int, faults: Mapping[tuple[int, int], str]) -> list[Any]:

@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from bson import Decimal128
+from bson.errors import InvalidDocument
 from pymongo import AsyncMongoClient, UpdateOne
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from windlass import SettingsError
-from windlass.apps.imports.targets.target import Counts, Overtaken, Refused
+from windlass.apps.imports.targets.target import Counts, Overtaken, Refused, Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,7 @@ class MongoTarget:
     """Rows as documents of a MongoDB database."""
 
     atomic = False
+    exact = True
 
     def __init__(self, url: str, database: str, address: str) -> None:
         self._client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url, w="majority", tz_aware=True)
@@ -84,10 +86,10 @@ class MongoTarget:
             await self._database[REFUSED].bulk_write(writes, ordered=False)
         counts = before.plus(
             last_row=batch.last_row,
-            total=len(batch.rows) + batch.repeated + len(batch.refused),
+            total=batch.total,
             inserted=inserted,
-            updated=updated + batch.repeated,
-            unchanged=0 if run.dry else updated - changed,
+            updated=updated + len(batch.repeats),
+            unchanged=0 if run.dry else max(updated - changed, 0),
             failed=len(batch.refused),
             errors=batch.errors,
         )
@@ -105,10 +107,6 @@ class MongoTarget:
             keys = [{label: one[label] for label in handler.key_labels} for one in documents]
             there = await rows.count_documents({"$or": keys})
             return len(documents) - there, there, 0
-        before = 0
-        if self._resumed.pop(run.job, False):
-            ours = {f"{MARK}.job": run.job, f"{MARK}.row": {"$in": list(batch.numbers)}}
-            before = await rows.count_documents(_by_key(handler, documents) | ours)
         writes = [
             UpdateOne(
                 {label: one[label] for label in handler.key_labels},
@@ -117,8 +115,28 @@ class MongoTarget:
             )
             for one, number in zip(documents, batch.numbers, strict=True)
         ]
-        told = await rows.bulk_write(writes, ordered=False)
-        return told.upserted_count + before, told.matched_count - before, told.modified_count
+        try:
+            told = await rows.bulk_write(writes, ordered=False)
+        except BulkWriteError as error:
+            raise self._refusal(run, batch, error) from None
+        except (InvalidDocument, OverflowError) as error:
+            self._resumed[run.job] = True
+            raise Unwritable(str(error)) from None
+        inserted = told.upserted_count
+        if self._resumed.pop(run.job, False):
+            # Asked when all are there: an attempt that was stopped, and is not yet dead, may have written meanwhile.
+            ours = {f"{MARK}.job": run.job, f"{MARK}.row": {"$in": list(batch.numbers)}}
+            inserted = await rows.count_documents(_by_key(handler, documents) | ours)
+        return inserted, len(documents) - inserted, told.modified_count
+
+    def _refusal(self, run: Run, batch: Batch, error: BulkWriteError) -> Exception:
+        """Which rows the database refuses; the others are written, and count when they are written again."""
+        wrong: list[dict[str, Any]] = (error.details or {}).get("writeErrors", [])
+        if not wrong:
+            return error
+        self._resumed[run.job] = True
+        rows = {batch.numbers[one["index"]]: str(one["errmsg"]) for one in wrong}
+        return Unwritable(str(wrong[0]["errmsg"]), rows)
 
     async def finish(self, run: Run, counts: Counts) -> Counts:
         """Nothing was set aside."""
@@ -140,7 +158,7 @@ class MongoTarget:
         found = self._database[REFUSED].find({"job": job, "row": {"$gt": after}}, sort=[("row", 1)], limit=most)
         return [Refused(row=one["row"], cells=one["cells"], errors=one["errors"]) async for one in found]
 
-    async def forget(self, jobs: Sequence[str]) -> None:
+    async def forget(self, jobs: Sequence[str], handlers: Sequence[ImportHandler]) -> None:  # nothing is set aside
         """Forget what is kept of these imports."""
         await self._database[REFUSED].delete_many({"job": {"$in": list(jobs)}})
         await self._database[LEDGER].delete_many({"_id": {"$in": list(jobs)}})

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from windlass.apps.imports.targets.tables import COUNTS, Table
-from windlass.apps.imports.targets.target import Counts, Overtaken, Refused
+from windlass.apps.imports.targets.target import Counts, Overtaken, Refused, Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from windlass.apps.imports.targets.target import Batch, Run
 
 _DIALECT: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # it has no types
+_REFUSALS = (
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,  # a key that is too long for its index
+    asyncpg.RaiseError,  # of a trigger
+)
 _ONE_AT_A_TIME = 0x77696E64
 """the lock under which tables are made: two that do it at once would fail"""
 
@@ -31,6 +37,7 @@ class PostgresTarget:
     """Rows in a PostgreSQL database."""
 
     atomic = True
+    exact = True
 
     def __init__(self, dsn: str, schema: str | None, address: str) -> None:
         settings = {"application_name": "windlass imports"} | ({} if schema is None else {"search_path": schema})
@@ -84,9 +91,9 @@ class PostgresTarget:
                 )
             counts = before.plus(
                 last_row=batch.last_row,
-                total=len(batch.rows) + batch.repeated + len(batch.refused),
+                total=batch.total,
                 inserted=0 if staged else len(batch.rows) - existing,
-                updated=0 if staged else existing + batch.repeated,
+                updated=0 if staged else existing + len(batch.repeats),
                 unchanged=0 if staged or run.dry else existing - changed,
                 failed=len(batch.refused),
                 errors=batch.errors,
@@ -158,15 +165,21 @@ class PostgresTarget:
             )
         return [Refused(row=row, cells=json.loads(cells), errors=json.loads(errors)) for row, cells, errors in rows]
 
-    async def forget(self, jobs: Sequence[str]) -> None:
+    async def forget(self, jobs: Sequence[str], handlers: Sequence[ImportHandler]) -> None:
         """Forget what is kept of these imports."""
         async with self._transaction() as raw:
+            for handler in handlers:
+                stage = self._table(handler).stage
+                if await raw.fetchval("SELECT to_regclass($1)", stage) is not None:
+                    await raw.execute(f"DELETE FROM {stage} WHERE windlass_job = ANY($1)", list(jobs))
             await raw.execute("DELETE FROM windlass_import_rows WHERE job = ANY($1)", list(jobs))
             await raw.execute("DELETE FROM windlass_imports WHERE job = ANY($1)", list(jobs))
 
     async def known(self, most: int) -> list[str]:
         """Imports that something is kept of."""
         async with self._transaction() as raw:
+            if await raw.fetchval("SELECT to_regclass('windlass_imports')") is None:
+                return []
             rows = await raw.fetch("SELECT job FROM windlass_imports ORDER BY began_at LIMIT $1", most)
         return [row[0] for row in rows]
 
@@ -183,8 +196,11 @@ class PostgresTarget:
         async with self._engine.connect() as connection:
             held = await connection.get_raw_connection()
             raw: asyncpg.Connection[Any] = held.driver_connection  # type: ignore[assignment]  # it is of any driver
-            async with raw.transaction():
-                yield raw
+            try:
+                async with raw.transaction():
+                    yield raw
+            except _REFUSALS as error:
+                raise Unwritable(str(error)) from None
 
 
 def _counting(insert: str) -> str:

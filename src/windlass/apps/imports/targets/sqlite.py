@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from windlass.apps.imports.targets.tables import COUNTS, Table
-from windlass.apps.imports.targets.target import Counts, Overtaken, Refused
+from windlass.apps.imports.targets.target import Counts, Overtaken, Refused, Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DIALECT = sqlite.dialect()
+_REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 _MOST_VARIABLES = 30_000
 _PATIENCE = 20.0
 """seconds to wait for the file's lock, which the job store holds for moments, too"""
@@ -36,6 +37,8 @@ class SqliteTarget:
     """Rows in an SQLite file."""
 
     atomic = True
+    exact = False
+    """decimals are binary fractions in it"""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -100,9 +103,9 @@ class SqliteTarget:
         staged = run.atomic and not run.dry
         counts = before.plus(
             last_row=batch.last_row,
-            total=len(rows) + batch.repeated + len(batch.refused),
+            total=batch.total,
             inserted=0 if staged else len(rows) - existing,
-            updated=0 if staged else existing + batch.repeated,
+            updated=0 if staged else existing + len(batch.repeats),
             unchanged=0 if staged or run.dry else existing - changed,
             failed=len(batch.refused),
             errors=batch.errors,
@@ -179,11 +182,16 @@ class SqliteTarget:
 
         return await self._run(work)
 
-    async def forget(self, jobs: Sequence[str]) -> None:
+    async def forget(self, jobs: Sequence[str], handlers: Sequence[ImportHandler]) -> None:
         """Forget what is kept of these imports."""
 
         def work(connection: sqlite3.Connection) -> None:
             given = [(job,) for job in jobs]
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            for handler in handlers:
+                if f"windlass_stage_{handler.table}" in there:
+                    stage = self._table(handler).stage
+                    connection.executemany(f"DELETE FROM {stage} WHERE windlass_job = ?", given)
             connection.executemany("DELETE FROM windlass_import_rows WHERE job = ?", given)
             connection.executemany("DELETE FROM windlass_imports WHERE job = ?", given)
 
@@ -191,12 +199,15 @@ class SqliteTarget:
 
     async def known(self, most: int) -> list[str]:
         """Imports that something is kept of."""
-        found = await self._run(
-            lambda connection: connection.execute(
-                "SELECT job FROM windlass_imports ORDER BY began_at LIMIT ?", (most,)
-            ).fetchall()
-        )
-        return [job for (job,) in found]
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            is_there = "SELECT 1 FROM sqlite_master WHERE name = 'windlass_imports'"
+            if connection.execute(is_there).fetchone() is None:
+                return []
+            found = connection.execute("SELECT job FROM windlass_imports ORDER BY began_at LIMIT ?", (most,))
+            return [job for (job,) in found]
+
+        return await self._run(work)
 
     async def close(self) -> None:
         """Close the file."""
@@ -216,6 +227,9 @@ class SqliteTarget:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 done = work(connection)
+            except _REFUSALS as error:
+                connection.execute("ROLLBACK")
+                raise Unwritable(str(error)) from None
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise

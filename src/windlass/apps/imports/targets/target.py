@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from windlass.apps.imports.handler import ImportHandler
 
@@ -47,11 +47,44 @@ class Batch:
     """values in the order of the handler's fields, every key once"""
     numbers: Sequence[int]
     """the sheet's numbers of these rows"""
-    repeated: int
-    """rows of the batch whose key a later one of it had, too: they count as updates"""
+    repeats: Sequence[int]
+    """the numbers of rows whose key another one of the batch has, too: they count as updates"""
     refused: Sequence[Refused]
-    errors: int
     last_row: int
+
+    @property
+    def total(self) -> int:
+        """Rows of the sheet."""
+        return len(self.rows) + len(self.repeats) + len(self.refused)
+
+    @property
+    def errors(self) -> int:
+        """Bad cells."""
+        return sum(len(one["errors"]) for one in self.refused)
+
+    def until(self, last: int) -> Batch:
+        """The part of it up to this row."""
+        return self._part(lambda number: number <= last, last)
+
+    def after(self, row: int) -> Batch:
+        """The part of it behind this row."""
+        return self._part(lambda number: number > row, self.last_row)
+
+    def refusing(self, refused: Sequence[Refused]) -> Batch:
+        """The same without these rows, which are refused."""
+        rows = {one["row"] for one in refused}
+        part = self._part(lambda number: number not in rows, self.last_row)
+        return replace(part, refused=sorted([*self.refused, *refused], key=lambda one: one["row"]))
+
+    def _part(self, belongs: Callable[[int], bool], last_row: int) -> Batch:
+        kept = [(row, number) for row, number in zip(self.rows, self.numbers, strict=True) if belongs(number)]
+        return Batch(
+            rows=[row for row, _ in kept],
+            numbers=[number for _, number in kept],
+            repeats=[number for number in self.repeats if belongs(number)],
+            refused=[one for one in self.refused if belongs(one["row"])],
+            last_row=last_row,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +105,23 @@ class Overtaken(Exception):
     """A newer attempt has gone on with this import."""
 
 
+class Unwritable(Exception):
+    """The database refuses rows that were found good: a constraint of the table, something that it cannot keep."""
+
+    def __init__(self, reason: str, rows: Mapping[int, str] | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason.partition("\n")[0][:200]
+        self.rows = rows
+        """why, by the row's number, where the database says which"""
+
+
 class Target(Protocol):
     """A database that rows go to."""
 
     atomic: bool
     """whether all rows of a file can be written in one step"""
+    exact: bool
+    """whether it keeps more digits of a number than a binary fraction has"""
 
     @property
     def address(self) -> str:
@@ -92,7 +137,7 @@ class Target(Protocol):
         ...
 
     async def write(self, run: Run, batch: Batch, before: Counts) -> Counts:
-        """Write a batch, and how far the import is then. Raises Overtaken."""
+        """Write a batch, and how far the import is then. Raises Overtaken; Unwritable, and the ledger stands still."""
         ...
 
     async def finish(self, run: Run, counts: Counts) -> Counts:
@@ -103,8 +148,8 @@ class Target(Protocol):
         """Rows of an import that were refused, in order."""
         ...
 
-    async def forget(self, jobs: Sequence[str]) -> None:
-        """Forget how far these imports were, and their refused rows."""
+    async def forget(self, jobs: Sequence[str], handlers: Sequence[ImportHandler]) -> None:
+        """Forget how far these imports were, their refused rows, and what they have set aside."""
         ...
 
     async def known(self, most: int) -> list[str]:
@@ -123,7 +168,7 @@ class Unique:
     rows: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = field(
         default_factory=dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]]
     )
-    repeated: int = 0
+    repeats: list[int] = field(default_factory=list[int])
 
 
 def unique(keys: Sequence[int], rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> Unique:
@@ -131,7 +176,8 @@ def unique(keys: Sequence[int], rows: Sequence[tuple[Any, ...]], numbers: Sequen
     found = Unique()
     columns = ([row[index] for row in rows] for index in keys)
     found.rows = dict(zip(zip(*columns, strict=True), zip(numbers, rows, strict=True), strict=True))
-    found.repeated = len(rows) - len(found.rows)
+    kept = {number for number, _ in found.rows.values()}
+    found.repeats = [] if len(kept) == len(numbers) else [number for number in numbers if number not in kept]
     return found
 
 
