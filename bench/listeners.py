@@ -154,7 +154,7 @@ def _compared(name: str, other: str, found: dict[str, list[_Ran]]) -> Figure:
 
 async def _rounds(ground: Ground, n: int, ways: dict[str, str], found: dict[str, list[_Ran]]) -> None:
     for number in range(_ROUNDS):
-        # The order is turned round each time, so that nobody always runs on a machine that is warm already.
+        # The order is reversed each time, so that none always runs on a warm machine.
         for name in list(ways) if number % 2 else reversed(ways):
             found[name].append(await _run(ground.url(f"{name.replace(' ', '')}{number}"), n, ways[name]))
 

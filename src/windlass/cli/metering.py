@@ -20,7 +20,7 @@ LOG = logging.getLogger("windlass.metrics")
 
 def count_into(app: Windlass, file: int) -> None:
     """Let a supervised worker count in the file that its supervisor reads."""
-    from windlass.observability.counting import Counting  # only who measures loads them
+    from windlass.observability.counting import Counting  # loaded only where metrics are asked for
     from windlass.observability.tally import Tally
 
     app.listen(Counting(app.registry, Tally(file)))

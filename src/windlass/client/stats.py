@@ -35,7 +35,7 @@ _SPANS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The store as somebody saw it at `at`, and what ended in the time before."""
+    """The store as it was at `at`, and what ended in the time before."""
 
     at: datetime
     since: timedelta

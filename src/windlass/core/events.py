@@ -179,7 +179,7 @@ class JobOperated:
 
 @dataclass(frozen=True, slots=True)
 class JobSignalled:
-    """A signal came to a job. Its value is not told: it may be nobody else's business."""
+    """A signal came to a job. Its value is not told: it may be confidential."""
 
     name: ClassVar[str] = "job.signalled"
     id: str
@@ -277,7 +277,7 @@ class ScheduleSkipped:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleMissed:
-    """Ticks passed while nobody was there to fire them, and the schedule does not make up for them."""
+    """Ticks passed without a worker to fire them, and the schedule does not make up for them."""
 
     name: ClassVar[str] = "schedule.missed"
     schedule: str
@@ -303,7 +303,7 @@ class WorkerStarted:
 
 @dataclass(frozen=True, slots=True)
 class WorkerWarned:
-    """Something about a worker that somebody should see to; it goes on, or stops by itself, as `text` says."""
+    """Something about a worker needs attention; it goes on, or stops by itself, as `text` says."""
 
     name: ClassVar[str] = "worker.warned"
     worker_id: str
@@ -479,19 +479,19 @@ class Hub:
         return remove
 
     def _sort(self) -> None:
-        everybody: list[Any] = [*self._everybody()]
-        self._gathering = tuple(one for one in everybody if isinstance(one, Gathering))
-        each = [one for one in everybody if not isinstance(one, Gathering)]
+        all_: list[Any] = [*self._all()]
+        self._gathering = tuple(one for one in all_ if isinstance(one, Gathering))
+        each = [one for one in all_ if not isinstance(one, Gathering)]
         self._each = tuple((one, one if hasattr(one, "silent") else None) for one in each)
         self._wanting = self._want_each_job()
 
-    def _everybody(self) -> tuple[Callable[[Event], Any], ...]:
+    def _all(self) -> tuple[Callable[[Event], Any], ...]:
         listeners = (*self._listeners.values(),)
         return listeners if self._fallback is None or self._in_its_place else (*listeners, self._fallback)
 
     @property
     def silent(self) -> bool:
-        """Whether nobody would do anything about a job that goes well, so that a hot path need not tell of it."""
+        """Whether no listener would do anything about a job that succeeds, so that a hot path need not tell of it."""
         if self._gathering:
             return False
         # Asked at every enqueue: without a list, and a call less.
@@ -506,7 +506,7 @@ class Hub:
 
     def tell(self, event: Event) -> None:
         """Tell every listener, in the order they came."""
-        for listener in self._everybody():
+        for listener in self._all():
             self._call(listener, event)
 
     # What happens to every job.
@@ -537,9 +537,9 @@ class Hub:
             times = times_of(ends)
             for one in self._gathering:
                 self._call(one.take_ends, times, one)
-        wanting, everybody = self._want_each_job(), [one for one, _ in self._each]
+        wanting, all_ = self._want_each_job(), [one for one, _ in self._each]
         for end in ends if wanting else not_well(ends):
-            self._call_each(wanting if went_well(end) else everybody, JobEnded(*end))
+            self._call_each(wanting if went_well(end) else all_, JobEnded(*end))
 
     def _call_each(self, listeners: Sequence[Callable[[Event], Any]], event: Event) -> None:
         for listener in listeners:

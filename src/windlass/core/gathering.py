@@ -49,7 +49,7 @@ class Gathering(Protocol):
 
 
 def went_well(end: Ended) -> bool:
-    """Whether it is the end that most jobs have, of which nobody needs to hear."""
+    """Whether it is the end that most jobs have, which is not worth an event."""
     return end[1].happened is Happened.SUCCEEDED
 
 

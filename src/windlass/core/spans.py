@@ -25,7 +25,7 @@ class Spans(Protocol):
     def sending(self, drafts: Sequence[Draft], *, apart: bool = False) -> AbstractContextManager[Sequence[Draft]]:
         """While inside, these are sent to the store; gives them as they are to be sent, with where they came from.
 
-        `apart` is of what nobody here asked for, as a tick of a schedule: it begins a trace of its own.
+        `apart` is for what has no caller here, as a tick of a schedule: it begins a trace of its own.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Where a job came from, as the text that stands beside its payload: W3C traceparent, baggage and tracestate.
 
 They are separated by a space, in this order, `-` for what is not there: only a tracestate may have spaces in it. The
-form is the same whatever propagators a process has for its other calls. What is read may be anybody's: it is bounded,
-and what is malformed counts as nothing.
+form is the same whatever propagators a process has for its other calls. What is read may come from any program: it is
+bounded, and what is malformed counts as nothing.
 """
 
 from __future__ import annotations

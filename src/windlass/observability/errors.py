@@ -142,7 +142,7 @@ class ErrorReports:
         while (failure := self._next()) is not None:
             try:
                 self._hook(failure)
-            except BaseException as error:  # noqa: BLE001  # somebody's code, whose fault is no job's
+            except BaseException as error:  # noqa: BLE001  # code of the user, whose fault must harm no job
                 self._tell("raised", f"it raised {type(error).__name__}: {error}")
             del failure  # what it raised keeps the frames of its handler
 

@@ -1,4 +1,4 @@
-"""Figures of the store for metrics: asked at most every few seconds, by one question for all who want them."""
+"""Figures of the store for metrics: read at most every few seconds, once for all scrapers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EVERY = 5.0
 """seconds: figures of this age are not asked for again"""
 FIRST, LATER = 1.0, 0.03
-"""seconds that somebody waits for figures: while there are none, and while there are some that are older"""
+"""seconds that a scrape waits for figures: while there are none, and while there are older ones"""
 SILENT = 3.0
 """seconds after which a store that has not answered counts as away"""
 _LONGEST = 20.0
@@ -38,7 +38,7 @@ _MOST_TYPES, _MOST_JOBS = 20, 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How many jobs stand where, who works, and who does not. Names of queues and types are known ones, or `other`."""
+    """How many jobs stand where, and how the workers are. Names of queues and types are known ones, or `other`."""
 
     jobs: Mapping[tuple[str, str], int]
     """by queue and status"""
@@ -84,7 +84,7 @@ class Figures:
         return self.latest is not None and not self._failed and not (asking and time.monotonic() - began > SILENT)
 
     async def look(self) -> None:
-        """See to it that the newest figures are not old; return soon, whether or not the store has answered."""
+        """Read the figures anew if they are old; return soon, whether or not the store has answered."""
         running = self._asking
         if running is None or running.done() or running.get_loop() is not asyncio.get_running_loop():
             if time.monotonic() - self._asked_at < self.every:
@@ -148,7 +148,7 @@ class Figures:
         return self._catalogue
 
     async def _unhandled(self, workers: Sequence[WorkerState], catalogue: _Catalogue) -> Mapping[str, int]:
-        """Only types that nobody handles are counted: as a rule there are none."""
+        """Only types without a worker are counted: as a rule there are none."""
         known = {one.name for one in self._client.registry} | {one.declared.type for one in catalogue.types}
         handled = {name for one in workers if one.presence is Presence.ALIVE for name in one.types}
         names = sorted(known - handled - self._client.registry.built_in())

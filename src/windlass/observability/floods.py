@@ -17,7 +17,7 @@ MOST = 20
 WINDOW = 10.0
 """seconds"""
 _KINDS = 1_000
-"""kinds that are told apart in a window: what types and errors are called may be anybody's words"""
+"""kinds that are told apart in a window: names of types and errors may come from anywhere"""
 
 
 class LeftOut(NamedTuple):

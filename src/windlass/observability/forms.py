@@ -24,7 +24,7 @@ _LEVELS = ((logging.ERROR, "error", _RED), (logging.WARNING, "warn", _YELLOW), (
 _WORD = 10
 """characters of the column of words; what is longer takes more"""
 _OWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", FACTS, *ATTRIBUTES.values()}
-"""attributes of a record that are not somebody's `extra`"""
+"""attributes of a record that are not from an `extra`"""
 
 
 class TextFormatter(logging.Formatter):
@@ -144,5 +144,5 @@ def _traceback(record: logging.LogRecord) -> str | None:
 def _last(value: object) -> str:
     try:
         return str(cleaned(str(value)))
-    except Exception as error:  # noqa: BLE001  # its __str__ is somebody's code: the line is written all the same
+    except Exception as error:  # noqa: BLE001  # its __str__ is code of the user: the line is written all the same
         return f"(it cannot be shown: {type(error).__name__})"

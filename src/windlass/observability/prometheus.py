@@ -1,6 +1,6 @@
 """Prometheus: what was counted here, and how the store stands, as metrics that Prometheus reads.
 
-Imported only by who asks for metrics: it needs the extra `metrics`.
+Imported only where metrics are asked for: it needs the extra `metrics`.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class Reporting:
                 dead = (await stats.counts(max_age=every)).of(status=Status.FAILED)
                 there = [one for one in await workers.list() if one.alive]
             except StoreError:
-                await asyncio.sleep(every)  # that it is away is announced by who works with it
+                await asyncio.sleep(every)  # that it is away is announced by the worker's own calls
                 continue
             for one in there:
                 self._bounds.admit(one.queues)
@@ -193,7 +193,7 @@ class Reporting:
     ) -> None:
         try:
             call(name, told, tags)
-        except Exception as error:  # noqa: BLE001  # somebody's code, whose fault is no job's
+        except Exception as error:  # noqa: BLE001  # code of the user, whose fault must harm no job
             if not self._troubled:
                 self._troubled = True
                 tell_raised(self._reporter, error)

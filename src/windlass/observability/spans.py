@@ -35,7 +35,7 @@ _LONGEST = 500
 
 
 class Keeps(Protocol):
-    """Who is to know of what is written just now."""
+    """What has to learn of the spans that are open."""
 
     sends: int
 
@@ -116,7 +116,7 @@ class Running(Inside):
             span.end(self._ended_at)
 
     def give_up(self) -> None:
-        """Nobody will tell what became of it."""
+        """Its end will not be announced."""
         if self._left > 0:
             self._left = 0
             self.span.add_event("job.untold")

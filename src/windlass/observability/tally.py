@@ -29,7 +29,7 @@ SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 """the same for what loops and stores do"""
 _CELL = 8
 _MOST = 1 << 20
-"""cells of one process: enough for 20,000 pairs of type and queue; pages that nobody has written take no memory"""
+"""cells of one process: enough for 20,000 pairs of type and queue; pages that were never written take no memory"""
 _BY_NAME = {one.name: one for one in MEASURES}
 _ADDED = (Kind.COUNT, Kind.SECONDS)
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from windlass.core.transition import Transition
 
 JOINED = timedelta(hours=1)
-"""an attempt that began so soon after its job was created is in the trace of who created it; a later one only links"""
+"""an attempt that began so soon after its job was created is in the trace of its enqueue; a later one only links"""
 _REMEMBERED = 1000
 """of so many jobs this process knows their last attempt"""
 _FLUSH_MS = 2000
@@ -213,7 +213,7 @@ class Tracing:
             self._remember(job.id, run.span.get_span_context())
 
     def _rescued(self, event: events.JobRescued) -> None:
-        """Who ran it has told nobody: a span of its own stands for what was lost."""
+        """Its worker died without a word: a span of its own stands for the attempt that was lost."""
         job, now = event.job, time_ns()
         parent, links = _origin(job), self._links((job,))
         began = now if job.started_at is None else min(now, int(job.started_at.timestamp() * 1e9))

@@ -59,7 +59,7 @@ LIVE = (View.QUEUES, View.WORKERS, View.RUNNING)
 
 
 async def watch(desk: Desk, every: float) -> int:
-    """Show the live view until somebody leaves it; the exit code."""
+    """Show the live view until it is left; the exit code."""
     if not desk.screen.color:
         os.environ["NO_COLOR"] = "1"  # which is how textual is told of --no-color
     view = Live(desk, every)
@@ -116,7 +116,7 @@ class Live(App[int]):
         """why the last look failed"""
         self.held = self.looking = False
         self.broken: Exception | None = None
-        """what went wrong that nobody expected"""
+        """an unexpected error, raised after the screen is left"""
         self._filter = ""
         self._search: Search | None = None
         self._seen_at = self._whole_at = time.monotonic()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Something to do once somebody has said yes."""
+    """Something to do once it is confirmed."""
 
     question: str
     about: tuple[str, ...]

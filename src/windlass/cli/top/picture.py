@@ -77,7 +77,7 @@ class Picture:
     workers: Sequence[WorkerState]
     running: Sequence[RunningSeen]
     failures: DeadGroups | None = None
-    """where somebody looks at them"""
+    """where they are on the screen"""
     jobs: Page | None = None
     matched: Count | None = None
 
@@ -140,5 +140,7 @@ def coming_along(job: Job, now: datetime) -> RunningSeen:
     left = None if done is None or of is None else max(of - done, 0.0)
     share = min(max(done / of, 0.0), 1.0) if done is not None and of else None
     ahead = None if left is None or rate is None else left / rate
-    eta = timedelta(seconds=ahead) if ahead is not None and ahead < 1e9 else None  # beyond that nobody waits for it
+    eta = (
+        timedelta(seconds=ahead) if ahead is not None and ahead < 1e9 else None
+    )  # beyond that an estimate says nothing
     return RunningSeen(job=job, since=since, share=share, rate=rate, eta=eta)
