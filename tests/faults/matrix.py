@@ -13,6 +13,7 @@ from typing import Protocol
 from tests.faults import held, held_snapshot, herds, network, promoted, store_gone, unanswered, unique_race
 from tests.faults.crowds import crowds
 from tests.faults.disk import full_disk
+from tests.faults.filed import filed
 from tests.faults.judging import spec_of
 from tests.faults.one_file import crowded_file
 from tests.faults.proof import ProvenBy
@@ -359,6 +360,13 @@ SILENT = (
             "lose_early_signals": ("its signal is", "was lost"),
         },
         seeds=5,
+    ),
+    Row(
+        number="M31",
+        what="kill -9 and SIGSTOP beyond the lease of workers that write files, at random points",
+        expect="torn files 0; stale content 0, in records and on disk; versions in order; locks stuck 0",
+        run=filed,
+        controls={"ignore_the_order": ("stale", "out of order")},
     ),
 )
 ROWS.update({row.number: row for row in SILENT})

@@ -61,6 +61,8 @@ class Files:
         self.app, self.settings = app, settings
         self.disk = Disk(settings.root)
         self.blobs: Blobs = blobs_at(settings.blobs, "files")
+        self.writing: type[Writing] = Writing
+        """what carries out one attempt at a write"""
         self._records: dict[asyncio.AbstractEventLoop, Records] = {}
         self._preparing: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
         declare = app.job(
@@ -202,7 +204,7 @@ class Files:
     async def _write(self, ctx: Ctx, space: str, file: str, order: Order) -> Result:
         owner, _, project = space.rpartition("/")
         name = Name(Space(owner, project), file)
-        return await Writing(self, await self.records(), ctx, name, order).carry_out()
+        return await self.writing(self, await self.records(), ctx, name, order).carry_out()
 
     async def job_of(self, name: Name, seq: int) -> Job | None:
         """The job of a write, whether it waits, runs or has ended; None if it has not come, or is kept no more."""

@@ -46,13 +46,14 @@ class Writing:
     """One attempt."""
 
     def __init__(self, files: Files, records: Records, ctx: Ctx, name: Name, order: Order) -> None:
-        self._files, self._records, self._ctx, self._name, self._order = files, records, ctx, name, order
+        self.files, self._ctx = files, ctx
+        self.records, self.name, self.order = records, name, order
 
     async def carry_out(self) -> Result:
         """Do it. What can never succeed is rejected, and every end makes room for the writes behind it."""
-        seq, name = self._order.seq, self._name.text
+        seq, name = self.order.seq, self.name.text
         try:
-            version = await self._begun() or await self._committed()
+            version = await self.begun() or await self.committed()
             await self._put_on_disk(version)
         except Superseded as error:
             await self._let_go()
@@ -76,11 +77,11 @@ class Writing:
         _LOG.info("file %s is at version %s, %s bytes: job %s", name, version.seq, version.size, self._ctx.id)
         return self._result(version)
 
-    async def _begun(self) -> Version | None:
+    async def begun(self) -> Version | None:
         """Wait for earlier writes. Gives the version if an attempt before has committed it."""
-        seq, token = self._order.seq, self._ctx.token
+        seq, token = self.order.seq, self._ctx.token
         if token == 1:  # no attempt came before, which this one would have to keep from committing
-            state = await self._records.read(self._name) or State()
+            state = await self.records.read(self.name) or State()
             _, done = begin(state, seq, token)
         else:
 
@@ -88,13 +89,13 @@ class Writing:
                 begun, done = begin(state, seq, token)
                 return begun, (begun, done)
 
-            state, done = await self._records.change(self._name, work)
+            state, done = await self.records.change(self.name, work)
         if done is None:
             while earlier := before(state, seq):
                 ended = await self._waits_for(earlier[0].seq, earlier[0].at, len(earlier))
                 if ended is None:
                     break
-                state = await self._records.change(self._name, partial(_without, seq=earlier[0].seq, token=ended))
+                state = await self.records.change(self.name, partial(_without, seq=earlier[0].seq, token=ended))
         return done
 
     async def _waits_for(self, seq: int, at: int, waiting: int) -> int | None:
@@ -102,7 +103,7 @@ class Writing:
         it is waited for no longer.
         """
         now = time.time_ns() // 1_000_000
-        job = await self._files.job_of(self._name, seq)
+        job = await self.files.job_of(self.name, seq)
         if job is not None and job.status in ENDED:
             return job.lease_token
         if job is None and now - at > ARRIVING:
@@ -110,24 +111,31 @@ class Writing:
         since = self._ctx.saved
         if since is None:
             await self._ctx.save(since := now)
-        if now - since > self._files.settings.patience * 1000:
-            _LOG.warning("write %s of file %s goes before write %s", self._order.seq, self._name.text, seq)
+        if now - since > self.files.settings.patience * 1000:
+            _LOG.warning("write %s of file %s goes before write %s", self.order.seq, self.name.text, seq)
             return None
         wait = _SOON
         if job is not None and job.status in (Status.RETRYING, Status.SCHEDULED):
             wait += max(0.0, (job.run_at - datetime.now(UTC)).total_seconds())
         raise Snooze(min(wait + _EACH * waiting, _LONGEST), f"waits for write {seq}, which was enqueued before")
 
-    async def _committed(self) -> Version:
+    async def committed(self) -> Version:
         """Store the content, then make it the current version: in this order, so that no version names nothing."""
-        order, ctx, settings = self._order, self._ctx, self._files.settings
+        order, ctx, settings = self.order, self._ctx, self.files.settings
         content = order.content
         if content is None:
-            await self._files.blobs.touch(order.sha256)
-        elif (await self._files.blobs.put(content, largest=settings.largest)).sha256 != order.sha256:
+            await self.files.blobs.touch(order.sha256)
+        elif (await self.files.blobs.put(content, largest=settings.largest)).sha256 != order.sha256:
             raise BlobDamaged(order.sha256)
         ctx.check()
-        write = Write(
+        write = self.write()
+        at = time.time_ns() // 1_000_000
+        return await self.records.change(self.name, lambda state: commit(state, write, at=at, keep=settings.versions))
+
+    def write(self) -> Write:
+        """What this attempt asks of the law."""
+        order, ctx = self.order, self._ctx
+        return Write(
             seq=order.seq,
             token=ctx.token,
             job=ctx.id,
@@ -137,33 +145,31 @@ class Writing:
             if_match=order.if_match,
             if_none_match=order.if_none_match,
         )
-        at = time.time_ns() // 1_000_000
-        return await self._records.change(self._name, lambda state: commit(state, write, at=at, keep=settings.versions))
 
     async def _put_on_disk(self, version: Version) -> None:
         """Project what is committed to the file on disk, if it has a place there."""
-        state = await self._records.read(self._name)
+        state = await self.records.read(self.name)
         if state is None or state.disk is None:
             return
-        async with self._files.disk.held(self._name.space, state.disk, self._files.settings.lock_timeout) as target:
+        async with self.files.disk.held(self.name.space, state.disk, self.files.settings.lock_timeout) as target:
             # Again, now that no other process writes there: what this attempt knows may be old.
-            state = await self._records.read(self._name)
+            state = await self.records.read(self.name)
             if state is None or state.current is None:
                 return
             current = state.current
             if current.seq != version.seq and target.digest() == current.sha256:
                 return
-            await target.write(self._files.blobs.open(current.sha256), current.sha256)
+            await target.write(self.files.blobs.open(current.sha256), current.sha256)
 
     async def _let_go(self) -> None:
-        seq, token = self._order.seq, self._ctx.token
-        await self._records.change(self._name, lambda state: (withdraw(state, seq, token), None))
+        seq, token = self.order.seq, self._ctx.token
+        await self.records.change(self.name, lambda state: (withdraw(state, seq, token), None))
 
     def _result(self, version: Version, superseded: int | None = None) -> Result:
         result = Result(
             success=superseded is None,
-            projectId=self._name.space.project,
-            fileId=self._name.file,
+            projectId=self.name.space.project,
+            fileId=self.name.file,
             hash=version.sha256,
             lastModified=str(version.at),
         )
