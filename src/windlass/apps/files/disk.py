@@ -121,12 +121,13 @@ class Disk:
     async def held(self, space: Space, path: str, patience: float) -> AsyncGenerator[Target]:
         """The place of a file, locked; PathHeld if another process holds it for longer than is waited."""
         parts = parts_of(path)
-        with contextlib.ExitStack() as opened, _refusing():
-            folder = opened.enter_context(self._walked(space, parts[:-1], make=True))
-            key = hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
-            locks = opened.enter_context(self._walked(space, (f"{_OWN}-locks",), make=True))
-            lock = os.open(key, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=locks)
-            opened.callback(os.close, lock)
+        key = hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
+        with contextlib.ExitStack() as opened:
+            with _refusing():
+                folder = opened.enter_context(self._walked(space, parts[:-1], make=True))
+                locks = opened.enter_context(self._walked(space, (f"{_OWN}-locks",), make=True))
+                lock = os.open(key, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=locks)
+                opened.callback(os.close, lock)
             await _locked(lock, patience)
             yield Target(folder, parts[-1], f"{_OWN}-{key}")
 
