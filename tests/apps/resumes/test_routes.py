@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from tests.apps.resumes.documents import DESCRIPTION, DOCX, docx, part, pdf, text
 from tests.support.apps import app_at
+from tests.support.until import until
 from tests.web.conftest import Ask
 from windlass import Status, Windlass
 from windlass.apps.resumes.extraction.extract import extract
@@ -134,6 +136,28 @@ async def test_which_plan_is_premium_is_a_setting(
     resumes.settings = resumes.settings.model_copy(update={"premium": "plan=gold"})
     async with ask("ann", attributes=attributes) as client:
         assert (await client.post("/resumes/upload", files=part(text()))).status_code == status
+
+
+async def test_a_tailored_resume_comes_in_each_format_with_its_score(ask: Ask) -> None:
+    async with ask("ann") as client:
+        id_ = (await sent(client, text()))["processingId"]
+        for format_, begins in (("markdown", b""), ("md", b""), ("docx", b"PK\x03\x04"), ("pdf", b"%PDF-")):
+            answer = await client.post("/resumes/generate", json=wanted(id_, format_))
+            assert answer.status_code == 200, answer.text
+            told = answer.json()
+            content = told["content"].encode() if told["content"] else base64.b64decode(told["contentBase64"])
+            assert content.startswith(begins)
+            assert told["fileName"].startswith("resume-Ada-Quillfeather-Northwind.")
+            assert told["resume"]["basics"]["name"] == "Ada Quillfeather"
+            assert 0 <= told["atsScore"]["total"] <= 100
+            assert "not made for ranking" in told["advice"]
+            raw = await client.post("/resumes/generate-fast-resume?download=true", json=wanted(id_, format_))
+            assert raw.content.startswith(begins)
+            assert raw.headers["content-disposition"].startswith('attachment; filename="resume-Ada')
+            assert float(raw.headers["x-ats-score"]) == pytest.approx(told["atsScore"]["total"], abs=0.06)
+        found = (await client.get(f"/resumes/{id_}")).json()
+        assert found["usageCount"] == 8
+        assert found["lastUsedAt"] is not None
 
 
 async def test_the_file_comes_back_as_it_was_sent_and_is_never_shown(ask: Ask) -> None:
@@ -316,6 +340,7 @@ async def test_only_so_many_are_processed_at_once_and_wait(ask: Ask, hands: Hand
         assert {one.status_code for one in early} == {503}
         assert early[0].headers["retry-after"] == "5"
         assert (await client.get("/resumes")).status_code == 200  # the loop is free meanwhile
+        await until(lambda: hands.inside == 2, "two of them to be in the middle of it")
         hands.gate.set()
         ends = sorted([one.status_code for one in await asyncio.gather(*posts)])
     assert ends == [201, 201, 201, 201, 503, 503]
