@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.until import until
-from windlass import Reject, Status, Windlass
+from windlass import Reject, SettingsError, Status, Windlass
 from windlass.client.counting import BEARABLE, CHEAP, FEW, SHARE, Kept, Part
 from windlass.client.figures import By, figures_of
 from windlass.client.sharing import Shared
@@ -59,6 +59,15 @@ async def test_figures_tell_what_ended_and_counts_what_stands_where(app: Windlas
     assert len(series) == 11
     assert sum((ended for _, ended in series), Counter[Status]()).total() == 10
     assert sum(ended.total() for _, ended in seen.series(queue="other")) == 0
+
+
+@pytest.mark.parametrize("since", [timedelta(days=30, seconds=1), timedelta(0)])
+async def test_a_time_beyond_what_is_kept_is_refused(app: Windlass, since: timedelta) -> None:
+    for room in (app.stats, app.stats.only("ann")):
+        for read in (room.read, room.charts):
+            with pytest.raises(SettingsError, match="at most 30 days"):
+                await read(since)
+    await app.stats.read(timedelta(days=30))
 
 
 class Told:

@@ -203,5 +203,38 @@ async def test_gauges_of_workers_are_those_of_all_of_them(tmp_path: Path) -> Non
         standing.cancel()
 
 
+async def test_only_while_it_is_on_duty_a_worker_reports_how_the_store_stands(tmp_path: Path) -> None:
+    app = app_at(tmp_path / "jobs.db")
+    told: list[str] = []
+    asked, off, on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Reporter:
+        def increment(self, name: str, value: float, tags: Mapping[str, str]) -> None: ...
+
+        def gauge(self, name: str, value: float, tags: Mapping[str, str]) -> None:
+            told.append(name)
+
+        def timing(self, name: str, seconds: float, tags: Mapping[str, str]) -> None: ...
+
+    async def on_duty() -> None:
+        (asked if told else off).set()
+        await on.wait()
+
+    async with app:
+        stand = Reporting(Reporter(), app.registry).stand(app.queues, app.stats, app.workers, on_duty, every=0.01)
+        standing = asyncio.create_task(stand)
+        await off.wait()
+        assert told == []
+        on.set()
+        await until(lambda: "jobs.dead" in told, "how the store stands to be told of")
+        on.clear()
+        asked.clear()
+        await asked.wait()
+        before = len(told)
+        await app.stats.read(max_age=0)
+        assert len(told) == before
+        standing.cancel()
+
+
 async def both_known(app: Windlass) -> bool:
     return sum(one.slots for one in await app.workers.list()) == 7

@@ -25,7 +25,7 @@ _ENDS = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.RETRYING)
 
 def stats(
     ctx: typer.Context,
-    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back.")] = "24h",
+    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back, at most 30 days.")] = "24h",
     by: Annotated[By, typer.Option(help="Tell apart by this.")] = By.TYPE,
     user: Annotated[str | None, typer.Option(help="Of this user's jobs alone: the newest 50,000.")] = None,
 ) -> None:

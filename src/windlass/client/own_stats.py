@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from windlass.client.charts import Charts, charts_of
 from windlass.client.counting import Counts
-from windlass.client.stats import HOUR, SECOND, Overview, chart_span, since_of
+from windlass.client.stats import HOUR, SECOND, Overview, kept_span, since_of
 from windlass.client.stepping import LONGEST
 from windlass.core.signals import as_duration
 from windlass.core.spread import spread_of
@@ -47,7 +47,7 @@ class OwnStats:
 
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many of the user's jobs stand where, and how those did that ended in the last hour or another time."""
-        span, age = as_duration(since, "since"), as_duration(max_age, "max_age")
+        span, age = kept_span(since), as_duration(max_age, "max_age")
         if age:
             age = max(age, timedelta(seconds=_SHARE * self._took.get(self._user, 0)))
         return await self._shared.get((self._user, span), lambda: self._ask(span, age), age)
@@ -62,7 +62,7 @@ class OwnStats:
         max_age: float | timedelta = SECOND,
     ) -> Charts:
         """What there is to draw of the user's jobs; depths of queues and workers are not told to a single user."""
-        span = chart_span(since)
+        span = kept_span(since)
         seen = await self.read(span if until is None else LONGEST, max_age=max_age)
         at = seen.at if until is None else until
         return charts_of(at, span, (one for one in seen.minutes if one.minute < at), queue=queue, type=type)

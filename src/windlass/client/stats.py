@@ -107,10 +107,10 @@ class StatsRoom:
     async def read(self, since: float | timedelta = HOUR, *, max_age: float | timedelta = SECOND) -> Overview:
         """How many jobs stand where, and what ended in the last hour or another time, as of at most so long ago.
 
-        An age of 0 asks the store anew. Where there is so much to count that it takes long, counts are older than
-        asked for; they say from when they are.
+        `since` is at most 30 days: what ended is kept for so long. An age of 0 asks the store anew. Where there is so
+        much to count that it takes long, counts are older than asked for; they say from when they are.
         """
-        span, age = as_duration(since, "since"), as_duration(max_age, "max_age")
+        span, age = kept_span(since), as_duration(max_age, "max_age")
         shared = self._shared.setdefault(span, Shared())
         if len(self._shared) > _SPANS:
             self._shared = {span: shared}
@@ -130,7 +130,7 @@ class StatsRoom:
         As `read`: one call to the store serves all callers within that age, of whatever queue or type. With `until` it
         is so long a time up to that instant, in steps that are as short as for a time up to now.
         """
-        span, age = chart_span(since), as_duration(max_age, "max_age")
+        span, age = kept_span(since), as_duration(max_age, "max_age")
         if until is not None:
             question = span, queue, type, until
             return await self._drawn.get(question, lambda: self._before(span, until, queue, type), age)
@@ -211,8 +211,8 @@ class Recent:
         return tuple(one for minute in sorted(self._minutes) if minute >= first for one in self._minutes[minute])
 
 
-def chart_span(since: float | timedelta) -> timedelta:
-    """How far back charts go; refused beyond what is kept."""
+def kept_span(since: float | timedelta) -> timedelta:
+    """How far back to look; refused beyond what is kept."""
     span = as_duration(since, "since")
     if not timedelta(0) < span <= LONGEST:
         raise SettingsError(f"since is {span}: expected more than nothing and at most {LONGEST.days} days")
