@@ -263,6 +263,8 @@ async def _serve(which: str, url: str) -> None:
         job = (await app.enqueue("noop", {"n": 1}, user="ann")).id
         web = app.asgi(live=Pace(per_caller=STREAMS)) if which == "ours" else _bare()
         listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        # As `windlass serve` and uvicorn by itself have it: no answer waits until its head is acknowledged.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = uvicorn.Server(uvicorn.Config(web, log_level="error", access_log=False, lifespan="off"))
         print(json.dumps({"port": listening.getsockname()[1], "key": made.secret, "job": job}), flush=True)
         await server.serve(sockets=[listening])

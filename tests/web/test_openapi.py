@@ -11,9 +11,11 @@ import pytest
 from fastapi import FastAPI
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
+from starlette.routing import compile_path
 
 from tests.web.conftest import Ask
 from windlass import Windlass
+from windlass.web.routes import jobs
 from windlass.web.routes.document import Documents
 
 HIDDEN = {"/healthz": {"get"}, "/readyz": {"get"}}
@@ -182,3 +184,14 @@ async def test_bounds_are_told_in_the_words_of_json_schema(ask: Ask) -> None:
         text = json.dumps(await document(client))
     for word in ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length"):  # pydantic's, if it lost its way
         assert f'"{word}":' not in text
+
+
+def test_no_name_of_a_route_is_taken_for_a_jobs_id(app: Windlass) -> None:
+    """Single jobs are looked for first, as they are asked for most."""
+    paths = app.asgi().openapi()["paths"]
+    below = {path.split("/")[4] for path in paths if path.startswith("/api/v1/queue/")}
+    assert {"{job_id}", "enqueue", "stats"} <= below
+    for path in (jobs.ONE, f"{jobs.ONE}/history"):
+        shape = compile_path(path)[0]
+        named = {name for name in below if shape.match(path.replace(path.split("/")[2], name))}
+        assert named == {"{job_id}"}

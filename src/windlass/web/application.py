@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 ROOMS = (
-    *(enqueueing, many, bulk, dead_letters, stats, live, exporting, jobs),
+    *(enqueueing, jobs, many, bulk, dead_letters, stats, live, exporting),
     *(queues, schedules, workers, types, keys, audit, checks),
 )
-"""the routes, what is asked most first; single jobs after the others of /queue: "dead-letter" and "stats" are no ids"""
-BARE = (bulk, dead_letters, stats, enqueueing, many, exporting, jobs)
+"""the routes, what is asked most first: they are tried one after the other"""
+BARE = (enqueueing, jobs, bulk, dead_letters, stats, many, exporting)
 """those that clients which put them at the root find there, too; they are the same routes, and told of once"""
 _MOST_TOLD = 5  # mistakes in one request that are told
 _METHOD = Kind(405, "method-not-allowed", "That cannot be done here")
@@ -108,11 +108,10 @@ def build(
     web.state.failures = Failures()
     web.state.documents = document.Documents()
     web.state.methods = Methods(web)
-    web.include_router(health.router)
-    web.include_router(metrics.router)
-    web.include_router(document.router)
     for room in ROOMS:
         web.include_router(room.router, prefix=PREFIX)
+    for alone in (health, metrics, document):
+        web.include_router(alone.router)
     for room in BARE:
         web.include_router(room.router, include_in_schema=False)
     include(web, own)

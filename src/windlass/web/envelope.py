@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import json
 import logging
-import secrets
+import os
+import random
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,9 @@ _HEADERS = [
 ]
 
 
+# Ids are to differ, not to be secret: to ask the system for each costs as much as reading a job.
+_IDS = random.Random()
+os.register_at_fork(after_in_child=_IDS.seed)
 _ACCESS = logging.getLogger(f"{LOGGER}.access")
 
 
@@ -102,7 +106,7 @@ class _Passage:
     ) -> None:
         self._app, self._scope, self._receive, self._send = app, scope, receive, send
         self._largest, self._slowest, self._kinds = largest, slowest, kinds
-        self._id = secrets.token_hex(8)
+        self._id = f"{_IDS.getrandbits(64):016x}"
         self._headers = dict(reversed(scope["headers"]))
         self._came = 0
         self._began = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,11 @@ def _says_something(connection: HTTPConnection) -> bool:
 
 def _network(connection: HTTPConnection) -> str | None:
     """Who shares a bucket; None where nobody can be told apart: this machine itself, or a proxy on it."""
-    text = address_of(connection)
+    return _shared_by(address_of(connection))
+
+
+@lru_cache(maxsize=10_000)
+def _shared_by(text: str) -> str | None:
     if not text:
         return None
     address = ip_address(text)

@@ -28,6 +28,5 @@ class Methods:
     @cached_property
     def _known(self) -> list[tuple[re.Pattern[str], list[str]]]:
         paths: dict[str, dict[str, object]] = self._web.openapi()["paths"]
-        return [
-            (compile_path(path)[0], sorted(method.upper() for method in methods)) for path, methods in paths.items()
-        ]
+        named_first = sorted(paths.items(), key=lambda found: found[0].count("{"))
+        return [(compile_path(path)[0], sorted(method.upper() for method in methods)) for path, methods in named_first]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 Address: TypeAlias = "IPv4Address | IPv6Address"
 EXPECTED = "addresses or networks, such as 10.0.0.7 or 10.0.0.0/8"
+_LONGEST = 100  # characters of an address with the name of an interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def address_of(connection: HTTPConnection) -> str:
     that the client sent, and may say anything.
     """
     proxies, address = _proxies(connection), peer_of(connection)
+    if not proxies.trust(address):
+        return "" if address is None else str(address)
     hops = ",".join(connection.headers.getlist("x-forwarded-for")).split(",")
     while hops and proxies.trust(address):
         before = _read(_without_port(hops.pop().strip()))
@@ -76,6 +80,12 @@ def _network(text: str, of: str) -> IPv4Network | IPv6Network:
 
 
 def _read(text: str) -> Address | None:
+    # What is no address may be as long as a header, and is not to be remembered.
+    return _parsed(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(text: str) -> Address | None:
     try:
         # An address of IPv6 may name an interface of this machine, which is no part of who it is.
         found = ip_address(text.partition("%")[0])

@@ -7,6 +7,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from windlass.core.draft import check_id
 from windlass.core.errors import DuplicateJob, JobNotFound, SettingsError
@@ -34,6 +35,16 @@ from windlass.web.shapes import (
 router = APIRouter(route_class=Repeatable, tags=["jobs"])
 
 
+class _JobId(StringConvertor):
+    """What stands for a job in a path: anything but the names of routes, so that these can be tried after it."""
+
+    regex = r"(?!(?:enqueue|bulk|dead-letter|stats|export)(?:/|$))[^/]+"
+
+
+register_url_convertor("windlass_job", _JobId())
+ONE = "/queue/{job_id:windlass_job}"
+
+
 class Wanted(WhichInQuery):
     """Which jobs, and which page of them."""
 
@@ -50,9 +61,7 @@ async def find(wanted: Annotated[Wanted, Query()], app: App, caller: Reader) -> 
     return page_shape(page, inside=caller.sees_all)
 
 
-@router.get(
-    "/queue/{job_id}", name="get_job", summary="One job", responses={304: {"description": "Nothing has changed"}}
-)
+@router.get(ONE, name="get_job", summary="One job", responses={304: {"description": "Nothing has changed"}})
 async def get(job_id: str, request: Request, response: Response, app: App, caller: Reader) -> JobShape | None:
     """The job. With `If-None-Match` and the `ETag` of an earlier answer it is 304 while nothing has changed."""
     job = await _job(caller, app, job_id)
@@ -64,13 +73,13 @@ async def get(job_id: str, request: Request, response: Response, app: App, calle
     return job_shape(job, inside=caller.sees_all)
 
 
-@router.get("/queue/{job_id}/history", summary="What happened to a job")
+@router.get(f"{ONE}/history", summary="What happened to a job")
 async def history(job_id: str, app: App, caller: Reader) -> HistoryShape:
     """Every move of the job, oldest first."""
     return history_shape(await caller.jobs(app).look(_id(job_id)), inside=caller.sees_all)
 
 
-@router.get("/queue/{job_id}/explain", summary="Why a job is where it is")
+@router.get(f"{ONE}/explain", summary="Why a job is where it is")
 async def explain(job_id: str, app: App, caller: Reader) -> ExplanationShape:
     """One true sentence on why the job is not running, or where it runs."""
     told = await caller.jobs(app).explain(_id(job_id))
@@ -88,7 +97,7 @@ Part = Literal["payload", "result", "metadata", "kept"]
 
 
 @router.get(
-    "/queue/{job_id}/parts/{part}",
+    f"{ONE}/parts/{{part}}",
     summary="A part of a job, as a file",
     response_class=Response,
     responses={200: {"description": "It, as JSON", "content": {"application/json": {"schema": {}}}}},
@@ -122,7 +131,7 @@ class Signal(Asked):
     value: Any = None
 
 
-@router.post("/queue/{job_id}/retry", summary="Queue a job again")
+@router.post(f"{ONE}/retry", summary="Queue a job again")
 async def retry(job_id: str, app: App, caller: Operator, audit: Audit, body: Reason | None = None) -> JobShape:
     """Queue a finished, scheduled or retrying job now; a finished one with fresh attempts."""
     before = await _meant(caller, app, job_id)
@@ -131,7 +140,7 @@ async def retry(job_id: str, app: App, caller: Operator, audit: Audit, body: Rea
 
 
 @router.post(
-    "/queue/{job_id}/cancel",
+    f"{ONE}/cancel",
     summary="Cancel a job",
     responses={202: {"model": JobShape, "description": "Its worker was asked to stop it"}},
 )
@@ -145,7 +154,7 @@ async def cancel(
     return await _operated("cancel", before, app, caller, audit, body)
 
 
-@router.post("/queue/{job_id}/signal", summary="Send a job a signal")
+@router.post(f"{ONE}/signal", summary="Send a job a signal")
 async def signal(job_id: str, body: Signal, app: App, caller: Operator, audit: Audit) -> JobShape:
     """Give a job the value that it waits for, or keep it until the job asks. The first of a name counts."""
     before = await _meant(caller, app, job_id)
@@ -161,7 +170,7 @@ class Again(Asked):
 
 
 @router.post(
-    "/queue/{job_id}/replay",
+    f"{ONE}/replay",
     name="replay_job",
     status_code=201,
     summary="Do a finished job's work again as a new job",
@@ -197,7 +206,7 @@ async def replay(
     return job_shape(made, inside=caller.sees_all)
 
 
-@router.delete("/queue/{job_id}", status_code=204, summary="Delete a job")
+@router.delete(ONE, status_code=204, summary="Delete a job")
 async def delete(job_id: str, app: App, caller: Operator, audit: Audit) -> None:
     """Remove a job that is not running, with its history."""
     before = await _meant(caller, app, job_id)
