@@ -5,10 +5,10 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from reportlab.lib.pagesizes import A4
-from reportlab.pdfbase.pdfmetrics import registerFont, stringWidth
-from reportlab.pdfbase.ttfonts import TTFont
-from reportlab.pdfgen.canvas import Canvas
+from reportlab.lib.pagesizes import A4  # type: ignore[import-untyped]  # it has no types
+from reportlab.pdfbase.pdfmetrics import registerFont, stringWidth  # type: ignore[import-untyped]  # it has no types
+from reportlab.pdfbase.ttfonts import TTFont  # type: ignore[import-untyped]  # it has no types
+from reportlab.pdfgen.canvas import Canvas  # type: ignore[import-untyped]  # it has no types
 
 from tests.apps.resumes.samples.people import Person
 from tests.apps.resumes.samples.wording import Wording, dates, head, heading, lists, study_head

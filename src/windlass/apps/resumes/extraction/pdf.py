@@ -8,12 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import pypdfium2 as pdf
-import pypdfium2.raw as pdfium
-
 from windlass.apps.resumes.extraction.extracted import Extracted, Facts, Hidden, Line, Page
 from windlass.apps.resumes.extraction.layout import Placed, lay_out
 from windlass.apps.resumes.extraction.limits import Limits
+from windlass.apps.resumes.extraction.pdfium import pdf
+from windlass.apps.resumes.extraction.pdfium import raw as pdfium
 from windlass.apps.resumes.extraction.recognising import Recognised, recognise
 from windlass.apps.resumes.extraction.refused import DocumentRefused
 from windlass.apps.resumes.extraction.seen import mark_hidden
@@ -36,7 +35,7 @@ def read_pdf(data: bytes, limits: Limits) -> Extracted:
         document.close()
 
 
-def _open(data: bytes) -> pdf.PdfDocument:
+def _open(data: bytes) -> Any:
     try:
         return pdf.PdfDocument(data)
     except pdf.PdfiumError as error:
@@ -45,7 +44,7 @@ def _open(data: bytes) -> pdf.PdfDocument:
 
 
 class _Reading:
-    def __init__(self, document: pdf.PdfDocument, limits: Limits) -> None:
+    def __init__(self, document: Any, limits: Limits) -> None:
         self._document, self._limits = document, limits
         self._hidden: list[Hidden] = []
         self._links: list[str] = []
@@ -94,7 +93,7 @@ class _Reading:
             pages=tuple(pages), facts=facts, hidden=tuple(self._hidden), links=tuple(dict.fromkeys(self._links))
         )
 
-    def _page(self, page: pdf.PdfPage, number: int) -> Page:
+    def _page(self, page: Any, number: int) -> Page:
         width, height = page.get_size()
         text = pdfium.FPDFText_LoadPage(page.raw)
         if not text:
@@ -124,7 +123,7 @@ class _Reading:
             said = " ".join(word.text for word in group)
             self._hidden.append(Hidden(why=why, page=number, characters=len(said), beginning=said[:80]))
 
-    def _recognise(self, page: pdf.PdfPage, number: int, unseen: int) -> list[Placed]:
+    def _recognise(self, page: Any, number: int, unseen: int) -> list[Placed]:
         """What Tesseract reads of a page that is a picture."""
         self._scanned += 1
         if unseen:

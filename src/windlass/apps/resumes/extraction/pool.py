@@ -107,12 +107,13 @@ class _Warm:
     async def read(self, data: bytes, media_type: str) -> Extracted:
         self._read += 1
         self._broken = True  # until it has answered: if this is cancelled in between, it is ended
-        await self._child.send(media_type.encode()[:200])
-        await self._child.send(data)
         patience = self._limits.seconds * (1 + self._limits.recognised)
         try:
+            async with asyncio.timeout(patience):  # a child that does not read is as slow as one that does not answer
+                await self._child.send(media_type.encode("utf-8", "replace")[:200])
+                await self._child.send(data)
             frame = await self._child.frame(within=patience)
-        except FileRefused:  # what the child says of a document is another frame: it died, or was too slow
+        except (FileRefused, TimeoutError):  # what it says of a document is another frame: it died, or was too slow
             raise DocumentRefused(_DIED) from None
         self._broken = False
         if "not" in frame:

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
-
-import pypdfium2 as pdf
+from typing import Any
 
 from windlass.apps.resumes.extraction.layout import Placed
 
@@ -27,7 +26,7 @@ class Recognised:
     languages: str
 
 
-def recognise(page: pdf.PdfPage, seconds: float) -> Recognised | str:
+def recognise(page: Any, seconds: float) -> Recognised | str:
     """The words in a picture of a page; or why there are none."""
     program, languages = installed()
     if program is None:
@@ -80,7 +79,7 @@ def _known(program: str) -> list[str]:
     return told.stdout.decode("utf-8", "replace").split("\n")[1:]
 
 
-def _rows(bitmap: pdf.PdfBitmap) -> bytes:
+def _rows(bitmap: Any) -> bytes:
     held = bytes(bitmap.buffer)
     if bitmap.stride == bitmap.width:
         return held

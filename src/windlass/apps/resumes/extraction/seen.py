@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import defaultdict
 from typing import Any
 
-import pypdfium2.raw as pdfium
-
+from windlass.apps.resumes.extraction.pdfium import raw as pdfium
 from windlass.apps.resumes.extraction.words import Style, Word
 
 _PIXELS = 1_500_000
@@ -54,7 +54,7 @@ class _Artist:
             pdfium.FPDF_RenderPageBitmap(bitmap, self._page, 0, 0, self._across, self._down, 0, flags)
             start = pdfium.FPDFBitmap_GetBuffer(bitmap)
             stride = pdfium.FPDFBitmap_GetStride(bitmap)
-            held = (pdfium.c_ubyte * (stride * self._down)).from_address(start)
+            held = (ctypes.c_ubyte * (stride * self._down)).from_address(start)
             drawn = bytes(held)
         finally:
             pdfium.FPDFBitmap_Destroy(bitmap)

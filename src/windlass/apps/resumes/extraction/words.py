@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import pypdfium2.raw as pdfium
+from windlass.apps.resumes.extraction.pdfium import raw as pdfium
 
 TINIEST = 3.9
 """points: nobody sets a resume smaller, nobody reads smaller"""

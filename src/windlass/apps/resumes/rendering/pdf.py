@@ -8,12 +8,15 @@ import tempfile
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import pypdfium2
 import typst
 
+from windlass.apps.resumes.extraction.pdfium import pdf as pdfium
 from windlass.apps.resumes.rendering.outline import Outline
 
+_compile: Any = typst.compile
+"""its stub wants markup and root to be of one type"""
 _PAGE = Path(__file__).with_name("page.typ")
 _SCALES = ((1.0, 1.3), (1.0, 1.1), (0.96, 1.0), (0.9, 0.95), (0.84, 0.9))
 """how large letters are and how far apart lines: the first with which all fits on one page"""
@@ -38,7 +41,7 @@ def pdf(shown: Outline) -> bytes:
 
 def _set(data: str, scale: float, air: float) -> bytes:
     with tempfile.TemporaryDirectory(prefix="windlass-") as root:  # nothing is in it, and nothing else can be read
-        made = typst.compile(
+        made = _compile(
             _markup(),
             root=root,
             format="pdf",
@@ -55,7 +58,7 @@ def _markup() -> bytes:
 
 
 def _pages(made: bytes) -> int:
-    document = pypdfium2.PdfDocument(made)
+    document = pdfium.PdfDocument(made)
     try:
         return len(document)
     finally:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
-import snowballstemmer
+import snowballstemmer  # type: ignore[import-untyped]  # it has no types
 
 from windlass.apps.resumes.vocabulary.headings import plain
 from windlass.apps.resumes.vocabulary.skills import GROUPS, IDLE
@@ -44,7 +45,7 @@ _NOT_STEMMED = frozenset(
 
 
 @lru_cache(maxsize=16)
-def _stemmer(language: str) -> snowballstemmer.stemmer:
+def _stemmer(language: str) -> Any:
     return snowballstemmer.stemmer(language)
 
 
