@@ -81,5 +81,6 @@ async def test_an_import_whose_workers_are_killed_is_like_an_undisturbed_one(kin
             found = await Database(kind, url).rows(imports.handler("customers"))
         app.close()
     assert found == table
-    # What was updated in a batch that is written again is alike then: unchanged is part of updated, and not compared.
-    assert summary.model_copy(update={"unchanged": expected.unchanged}) == expected
+    if kind == "mongo":  # what it had changed of a batch that is written again is alike then: a part of `updated`
+        expected = expected.model_copy(update={"unchanged": summary.unchanged})
+    assert summary == expected

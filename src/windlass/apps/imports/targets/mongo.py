@@ -131,11 +131,12 @@ class MongoTarget:
 
     def _refusal(self, run: Run, batch: Batch, error: BulkWriteError) -> Exception:
         """Which rows the database refuses; the others are written, and count when they are written again."""
-        wrong: list[dict[str, Any]] = (error.details or {}).get("writeErrors", [])
+        details: dict[str, Any] = dict(error.details or {})
+        wrong: list[dict[str, Any]] = details.get("writeErrors", [])
         if not wrong:
             return error
         self._resumed[run.job] = True
-        rows = {batch.numbers[one["index"]]: str(one["errmsg"]) for one in wrong}
+        rows = {batch.numbers[int(one["index"])]: str(one["errmsg"]) for one in wrong}
         return Unwritable(str(wrong[0]["errmsg"]), rows)
 
     async def finish(self, run: Run, counts: Counts) -> Counts:
