@@ -7,15 +7,18 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import openpyxl  # type: ignore[import-untyped]  # it has no types
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from tests.apps.imports.conftest import Database
 from tests.apps.imports.test_importing import imports_of
 from tests.apps.imports.workbooks import PAYABLES, Formula, payables, workbook
 from tests.web.dashboard.browsing import IN_BROWSER, Site
 from tests.web.dashboard.conftest import site_of
 from windlass import Windlass
+from windlass.apps.imports.shipped import AccountsPayable
 
 pytestmark = IN_BROWSER
 HOSTILE = "<img src=x onerror=alert(1)>'\"&{{7*7}}"
@@ -71,6 +74,42 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
         for path_ in ("/imports", f"/imports/{job}"):
             await narrow.go(path_)
             assert await narrow.overflow() <= 0, (width, path_)
+
+
+async def test_the_refused_rows_are_downloaded_corrected_and_sent_alone(site: Site, tmp_path: Path) -> None:
+    path = book(tmp_path / "a.xlsx", ("I1", "V", "abc", "2026-01-02"), ("I2", "", 5, "2026-01-02"))
+    look = await site.look(width=1280)
+    page = await look.go("/imports")
+    await send(page, path)
+    async with site.app.worker():
+        await page.click("button[name=import]")
+        await expect(page.locator(".refused")).to_contain_text("vendor: is required")
+        async with page.expect_download() as downloading:
+            await page.click("text=Refused rows (.xlsx)")
+        sheet = tmp_path / (await downloading.value).suggested_filename
+        await (await downloading.value).save_as(sheet)
+        opened: Any = openpyxl.load_workbook(sheet)
+        cells = opened.active
+        assert [row[0].value for row in cells.iter_rows(min_row=2)] == ["I1", "I2"]
+        assert cells["G2"].value == "Row 14: amount: is not a number"
+        cells["C2"], cells["B3"] = 12.5, "Vendor"
+        opened.save(sheet)
+        async with page.expect_download() as downloading:
+            await page.click("text=All errors (.csv)")
+        assert "14,Amount,amount,abc,not-a-number" in (await (await downloading.value).path()).read_text()
+
+        await look.go("/imports")
+        await send(page, sheet)
+        # The columns are those of before; the reasons are no field.
+        await expect(page.locator("main")).to_contain_text("Reasons")
+        await page.click("button[name=import]")
+        await expect(page.locator(".tile", has_text="New")).to_contain_text("2")
+        await expect(page.locator(".tile", has_text="Refused")).to_contain_text("0")
+    rows = await Database("sqlite", f"sqlite:///{tmp_path / 'site.db'}").rows(AccountsPayable())
+    assert {row["invoiceNumber"]: row["vendor"] for row in rows} | {"I1": "V", "I2": "Vendor"} == {
+        row["invoiceNumber"]: row["vendor"] for row in rows
+    }
+    assert len(rows) == 14
 
 
 async def test_what_cannot_be_imported_is_told_where_it_was_dropped(site: Site, tmp_path: Path) -> None:
