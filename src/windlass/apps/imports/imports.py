@@ -206,6 +206,6 @@ def _room(imports: Imports) -> Room:
 
 
 def _routes(imports: Imports) -> Routes:
-    from windlass.apps.imports.routes import routes  # only who serves loads it
+    from windlass.apps.imports.routes.routes import routes  # only who serves loads it
 
     return routes(imports)

@@ -35,7 +35,7 @@ form?.addEventListener("submit", async (event) => {
     lacking.querySelector("select").focus();
     return;
   }
-  const order = { upload, type, mapping, ...(sheet && { sheetName: sheet }), dryRun: event.submitter?.name === "try", dates: form.elements.dates.value, atomic: form.elements.atomic.checked, force: form.elements.force.checked };
+  const order = { upload, type, mapping, ...(sheet && { sheetName: sheet }), dryRun: event.submitter?.name === "try", dates: form.elements.dates.value, atomic: Boolean(form.elements.atomic?.checked), force: form.elements.force.checked };
   event.submitter?.setAttribute("aria-busy", "true");
   await start(order, (text) => { told.textContent = text; told.hidden = false; });
   event.submitter?.removeAttribute("aria-busy");

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from windlass import Status
 from windlass.apps.imports.imports import PREFIX, Imports
 from windlass.apps.imports.looking import look
-from windlass.apps.imports.routes import ImportShape, import_shape, job_of
+from windlass.apps.imports.routes.seeing import job_of
+from windlass.apps.imports.routes.shapes import ImportShape, import_shape
 from windlass.apps.limited.refused import FileRefused
 from windlass.apps.uploads.kept import NotThere, Sent
 from windlass.web import NOT_FOUND, Page, Rail, Refused, Room, Visit
@@ -88,7 +89,8 @@ async def _file(imports: Imports, visit: Visit) -> Mapping[str, Any]:
     type_ = visit.asked("type", found.guesses[0].type)
     guess = next((one for one in found.guesses if one.type == type_), found.guesses[0])
     handler = imports.handlers[guess.type]
-    return {**usual, "look": found, "refusal": None, "guess": guess, "handler": handler}
+    may_atomic = imports.target.atomic
+    return {**usual, "look": found, "refusal": None, "guess": guess, "handler": handler, "may_atomic": may_atomic}
 
 
 def _sent(imports: Imports, visit: Visit) -> Sent:

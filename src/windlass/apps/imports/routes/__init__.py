@@ -1,0 +1,1 @@
+"""Routes: start an import, see how it goes, download what was wrong."""
