@@ -6,7 +6,7 @@ import re
 
 from windlass.apps.resumes.rendering.outline import Item, Outline
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKS = re.compile(r"([\\`*_{}\[\]#|~])")
 _LEADING = re.compile(r"^(\s*)([-+>]|\d+[.)])(?=\s)")
 
 
@@ -47,6 +47,7 @@ def _long(item: Item) -> list[str]:
 def _plain(text: str) -> str:
     """Text in one line in which nothing is markup."""
     said = _MARKS.sub(r"\\\1", " ".join(text.split()))
+    said = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _LEADING.sub(r"\1\\\2", said)
 
 

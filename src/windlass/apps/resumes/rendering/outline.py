@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from windlass.apps.resumes.rendering.wording import Wording, wording_of
 from windlass.apps.resumes.resume import Resume
+
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +65,20 @@ def outline(resume: Resume) -> Outline:
         Group(title=said["interests"], lines=_joined([one.name or "" for one in resume.interests])),
     ]
     kept = tuple(group for group in groups if group.text or group.items or group.lines)
-    return Outline(
+    shown = Outline(
         name=basics.name or "", label=basics.label or "", contact=_contact(resume), groups=kept, language=words.language
     )
+    cleaned: Outline = _cleaned(shown)
+    return cleaned
+
+
+def _cleaned(shown: Any) -> Any:
+    """Without what cannot be written or seen: controls, marks that turn the direction, halves of letters."""
+    if isinstance(shown, str):
+        return _UNSEEN.sub("", shown)
+    if isinstance(shown, tuple):
+        return tuple(_cleaned(one) for one in shown)
+    return replace(shown, **{each.name: _cleaned(getattr(shown, each.name)) for each in fields(shown)})
 
 
 def _contact(resume: Resume) -> tuple[tuple[str, str], ...]:

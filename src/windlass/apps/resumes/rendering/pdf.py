@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from dataclasses import asdict
 from functools import cache
@@ -23,12 +22,11 @@ _SCALES = ((1.0, 1.3), (1.0, 1.1), (0.96, 1.0), (0.9, 0.95), (0.84, 0.9))
 _LOOSE = (0.96, 1.05)
 """on several pages"""
 _LANGUAGES = {"english": "en", "german": "de", "french": "fr", "spanish": "es"}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def pdf(shown: Outline) -> bytes:
     """The file: one page where that can be read, else as many as it takes."""
-    data = json.dumps(_clean({**asdict(shown), "lang": _LANGUAGES.get(shown.language, "en")}))
+    data = json.dumps({**asdict(shown), "lang": _LANGUAGES.get(shown.language, "en")})
     for scale, air in _SCALES:
         made = _set(data, scale, air)
         pages = _pages(made)
@@ -63,11 +61,3 @@ def _pages(made: bytes) -> int:
         return len(document)
     finally:
         document.close()
-
-
-def _clean(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _clean(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(one) for one in value]
-    return _CONTROL.sub("", value) if isinstance(value, str) else value

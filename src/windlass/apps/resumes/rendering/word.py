@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
 from typing import Any
 
@@ -17,7 +16,6 @@ from windlass.apps.resumes.rendering.outline import Group, Item, Outline
 _FONT = "Calibri"
 _INK, _FAINT = RGBColor(0x1F, 0x2A, 0x44), RGBColor(0x55, 0x5F, 0x73)
 _WIDTH = Cm(17.4)
-_UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def word(shown: Outline) -> bytes:
@@ -105,4 +103,4 @@ def _ruled(paragraph: Any) -> None:
 
 
 def _text(said: str) -> str:
-    return _UNWRITABLE.sub("", " ".join(said.split()))
+    return " ".join(said.split())

@@ -6,21 +6,24 @@ import re
 
 from windlass.apps.resumes.extraction.extracted import Facts
 from windlass.apps.resumes.resume import Resume
+from windlass.apps.resumes.scoring.matching import own_words
 from windlass.apps.resumes.scoring.parts import WEIGHTS, ScorePart
+from windlass.apps.resumes.scoring.words import tokens
 
-_SHORT, _GOOD_FROM, _GOOD_TO, _LONG = 80, 200, 1_200, 2_400
-"""words"""
+_SHORT, _GOOD_FROM, _GOOD_TO, _LONG = 10, 110, 700, 1_400
+"""different words"""
 _NUMBER = re.compile(r"\d")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
-def form_parts(resume: Resume, facts: Facts | None) -> list[ScorePart]:
+def form_parts(resume: Resume, facts: Facts | None, own: list[str]) -> list[ScorePart]:
+    """`own` are the texts of the resume that count."""
     return [
         _sections(resume),
         _dates(resume),
         _contact(resume),
         _results(resume),
-        _length(resume),
+        _length(own),
         _parseability(facts),
     ]
 
@@ -75,38 +78,29 @@ def _contact(resume: Resume) -> ScorePart:
 
 
 def _results(resume: Resume) -> ScorePart:
-    points = [point for work in resume.work for point in work.highlights] + [
-        one.summary for one in resume.work if one.summary
-    ]
-    if not points:
-        return _part("results", 0.0, "positions do not tell what was done in them")
-    counted = sum(_NUMBER.search(_YEAR.sub("", point)) is not None for point in points)
-    wanted = max(2, round(len(points) / 4))
-    told = min(1.0, len(points) / (2 * max(1, len(resume.work))))
+    if not resume.work:
+        return _part("results", 0.0, "no positions were found that could tell what was done")
+    told = [[own_words(text) for text in (*work.highlights, work.summary or "")] for work in resume.work]
+    telling = sum(any(one.strip() for one in texts) for texts in told)
+    figures = sum(any(_NUMBER.search(_YEAR.sub("", one)) for one in texts) for texts in told)
+    count = len(resume.work)
     return _part(
         "results",
-        0.5 * told + 0.5 * counted / wanted,
-        f"{len(points)} points tell what was done, {counted} of them with a figure",
+        0.65 * telling / count + 0.35 * min(1.0, 2 * figures / count),
+        f"{telling} of {count} positions tell what was done, {figures} of them with a figure",
     )
 
 
-def _length(resume: Resume) -> ScorePart:
-    words = len(re.findall(r"\w+", " ".join(_texts(resume.as_json()))))
+def _length(own: list[str]) -> ScorePart:
+    """By different words: saying one more often makes nothing longer."""
+    words = len({word for text in own for word in tokens(text)})
     if words < _GOOD_FROM:
         share = (words - _SHORT) / (_GOOD_FROM - _SHORT)
-        return _part("length", share, f"about {words} words: {_GOOD_FROM} to {_GOOD_TO} are read best")
+        return _part("length", share, f"{words} different words: from {_GOOD_FROM} on it says enough")
     if words > _GOOD_TO:
         share = 1.0 - (words - _GOOD_TO) / (_LONG - _GOOD_TO)
-        return _part("length", share, f"about {words} words: {_GOOD_FROM} to {_GOOD_TO} are read best")
+        return _part("length", share, f"{words} different words: up to {_GOOD_TO} are read to the end")
     return _part("length", 1.0, "neither too short nor too long")
-
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return [text for one in value.values() for text in _texts(one)]
-    if isinstance(value, list):
-        return [text for one in value for text in _texts(one)]
-    return [str(value)]
 
 
 def _parseability(facts: Facts | None) -> ScorePart:

@@ -14,14 +14,22 @@ LISTED = 0.75
 """what a word is worth that stands in a list alone, and in nothing that was done"""
 _COPIED = 7
 """words in a row that are the description's own"""
+_TO_READER = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|prompts?|rules|above|previous)|"
+    r"\b(?:score|rate|rank|grade|evaluate|mark)\b.{0,40}\b(?:resume|cv|candidate|applicant|me|high|highest|100|perfect|matched|keywords?)\b|"
+    r"^\W*(?:system|assistant|user|dear (?:ats|reader|ai|model))\b\s*[:,]|"
+    r"\bhire me\b|\b(?:perfect|ideal) (?:match|score)\b",
+    re.IGNORECASE,
+)
+"""what is said to the one who scores"""
 _IN_LISTS = 60
 """entries of lists that are read: nobody has more skills"""
 
 
-def match(resume: Resume, description: str) -> tuple[list[Keyword], set[str]]:
-    """The keywords with how the resume says each; and those that are shown by what was done."""
+def match(resume: Resume, description: str) -> tuple[list[Keyword], set[str], list[str]]:
+    """The keywords with how the resume says each; those that are shown by what was done; the texts that count."""
     done, listed = list(_done(resume)), list(_listed(resume))[:_IN_LISTS]
-    own = _without_copies([*done, *listed], description)
+    own = _without_copies([own_words(text) for text in (*done, *listed)], description)
     languages = (language_of(" ".join(own)), language_of(description))
     shown_in = Said.of(own[: len(done)], languages)
     listed_in = Said.of(own[len(done) :], languages)
@@ -35,7 +43,14 @@ def match(resume: Resume, description: str) -> tuple[list[Keyword], set[str]]:
         if in_done is not None:
             shown.add(wanted.word)
         keywords.append(Keyword(word=wanted.word, needed=wanted.needed, matched=said is not None, as_=said))
-    return keywords, shown
+    return keywords, shown, own
+
+
+def own_words(text: str) -> str:
+    """A text without what it asks of whoever scores it."""
+    if _TO_READER.search(text) is None:
+        return text
+    return " ".join(one for one in re.split(r"(?<=[.!?;])\s+", text) if _TO_READER.search(one) is None)
 
 
 def _done(resume: Resume) -> Iterator[str]:

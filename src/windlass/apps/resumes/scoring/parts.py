@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WEIGHTS: dict[str, float] = {
-    "must-have keywords": 40.0,
+    "must-have keywords": 42.0,
     "nice-to-have keywords": 12.0,
     "sections": 10.0,
     "dates": 9.0,
     "contact": 7.0,
-    "results": 6.0,
-    "length": 5.0,
+    "results": 5.0,
+    "length": 4.0,
     "parseability": 11.0,
 }
 """of 100; where a description has no must-haves, or no nice-to-haves, the others weigh as much more"""

@@ -53,7 +53,7 @@ def score(resume: Resume, facts: Facts | None, job_description: str) -> Score:
     Words count once, however often they are said, and what is copied from the description counts for nothing. What
     a text asks of its reader is a text like any other.
     """
-    keywords, shown = match(resume, job_description)
+    keywords, shown, own = match(resume, job_description)
     parts = [
         keyword_part(
             "must-have keywords", WEIGHTS["must-have keywords"], [one for one in keywords if one.needed], shown
@@ -64,7 +64,7 @@ def score(resume: Resume, facts: Facts | None, job_description: str) -> Score:
             [one for one in keywords if not one.needed],
             shown,
         ),
-        *form_parts(resume, facts),
+        *form_parts(resume, facts, own),
     ]
     asked = sum(part.weight for part in parts)
     total = 100.0 * sum(part.points for part in parts) / asked if asked else 0.0

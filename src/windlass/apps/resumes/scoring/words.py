@@ -13,6 +13,8 @@ from windlass.apps.resumes.vocabulary.headings import plain
 from windlass.apps.resumes.vocabulary.skills import GROUPS, IDLE
 
 _TOKEN = re.compile(r"\.net\b|[^\W_]+(?:[.'’&/+-](?=[^\W_])[^\W_]+)*[+#]{0,2}", re.IGNORECASE)
+_SHORT = 4
+"""letters up to which a name is compared as it is written"""
 _LANGUAGES = {
     "english": "the and of to with for in is our we you",
     "german": "und der die das mit für wir sie von zu im ist bei",
@@ -70,11 +72,15 @@ class Said:
     languages: tuple[str, ...]
     _where: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     _words: dict[str, list[str]] = field(default_factory=dict)
+    _raw: set[str] = field(default_factory=set)
 
     @staticmethod
     def of(texts: list[str], languages: tuple[str, ...]) -> Said:
         """Of several texts; no phrase begins in one and ends in another."""
         said = Said(tuple(dict.fromkeys(("english", *languages))))
+        for text in texts:
+            for word in tokens(text):
+                said._raw.update((word, *re.split(r"[/-]", word)))
         for language in said.languages:
             line: list[str] = []
             for text in texts:
@@ -94,6 +100,9 @@ class Said:
 
     def has(self, phrase: str) -> bool:
         """Whether a phrase is said, in any form of its words."""
+        words = tokens(phrase)
+        if len(words) == 1 and len(words[0]) <= _SHORT:  # "Go" is not "going"
+            return words[0] in self._raw
         for language in self.languages:
             wanted = list(stems(phrase, language))
             line = self._words[language]

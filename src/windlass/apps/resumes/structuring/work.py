@@ -142,7 +142,7 @@ def head_of(rows: list[Row]) -> Head:
                     texts = [(kept, 0.0, 0.0)]
                 for one, titled, owned in texts:
                     split = split_place(one)
-                    if split is not None and (company_worth(split[0]) > 0 or title_worth(split[0]) < 2):
+                    if split is not None:
                         one, place = split[0], place or split[1]  # noqa: PLW2901  # the same, without its place
                     pieces.append(
                         Piece(one, len(cells) - 1, number, title_worth(one) + titled, company_worth(one) + owned)
