@@ -8,6 +8,7 @@ import base64
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, cast
 from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
 
 from tests.web.dashboard.browsing import launch
+from windlass.cli.demo_sheet import make
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 LIMIT = 3 * 2**20
@@ -24,8 +26,8 @@ PAGES = {
     "overview": "/",
     "jobs": "/jobs",
     "failed-jobs": "/jobs?q=status:failed",
-    "job": "{failed}",
-    "flow": "{flow}",
+    "job": "/jobs/{failed}",
+    "flow": "/jobs/{flow}",
     "queues": "/queues",
     "schedules": "/schedules",
     "schedule": "/schedules/one?name=recount",
@@ -36,17 +38,24 @@ PAGES = {
     "type": "/types/one?type=build_report",
     "audit": "/audit",
     "health": "/health",
+    "imports": "/imports",
+    "import-file": "/imports/files/{file}",
+    "import": "/imports/{import}",
 }
 WIDE, HIGH = 1280, 840
+TALL = {"job": 1500, "flow": 1500, "import-file": 1180}
+"""of pages whose middle tells most"""
 _QUALITY = 82
-# Of the API, asked by the page itself: a failed job with several attempts, and one that waits for its parts.
+# Of the API, asked by the page itself: a failed job with several attempts, one that gathers its parts, an import.
 _FIND = """
 async (base) => {
-  const ask = async (query) => (await (await fetch(`${base}/api/v1/queue?${query}`)).json()).items;
-  const failed = await ask("status=failed&limit=100");
+  const ask = async (path) => (await (await fetch(`${base}/api/v1/${path}`)).json()).items;
+  const failed = await ask("queue?status=failed&limit=100");
   const tried = failed.find((job) => job.attempts > 2) ?? failed[0];
-  const waiting = (await ask("type=fulfil_order&limit=20"))[0];
-  return [tried?.id, waiting?.id];
+  const orders = await ask("queue?type=fulfil_order&limit=20");
+  const order = orders.find((job) => job.status === "succeeded") ?? orders[0];
+  const imported = (await ask("imports?limit=20")).find((one) => one.result);
+  return { failed: tried?.id, flow: order?.id, import: imported?.id };
 }
 """
 
@@ -108,11 +117,13 @@ async def pictures(browser: Browser, state: Any, origin: str, theme: str, wanted
     )
     page = await context.new_page()
     await page.goto(f"{origin}/dashboard/")
-    failed, flow = await page.evaluate(_FIND, origin)
+    found = await page.evaluate(_FIND, origin)
+    found["file"] = await sent(page, origin)
     for name, path in PAGES.items():
         if wanted and name not in wanted:
             continue
-        answer = await page.goto(f"{origin}/dashboard{path.format(failed=f'/jobs/{failed}', flow=f'/jobs/{flow}')}")
+        await page.set_viewport_size({"width": WIDE, "height": TALL.get(name, HIGH)})
+        answer = await page.goto(f"{origin}/dashboard{path.format(**found)}")
         if answer is None or answer.status != 200:
             print(f"{name}: {path} is not there", file=sys.stderr)
             continue
@@ -122,6 +133,17 @@ async def pictures(browser: Browser, state: Any, origin: str, theme: str, wanted
         await asyncio.sleep(0.5)
         await picture(context, page, FOLDER / f"dashboard-{name}-{theme}.webp")
     await context.close()
+
+
+async def sent(page: Page, origin: str) -> str:
+    """A spreadsheet that was dropped: what it is known by."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "customers-2026.xlsx"
+        await asyncio.to_thread(make, path, 400)
+        await page.goto(f"{origin}/dashboard/imports")
+        await page.set_input_files(".drop input[type=file]", path)
+        await page.wait_for_url("**/imports/files/*")
+    return page.url.rpartition("/")[2].partition("?")[0]
 
 
 async def picture(context: BrowserContext, page: Page, path: Path) -> None:
