@@ -186,6 +186,21 @@ async def test_a_structurer_that_asks_for_time_gets_it_and_nothing_is_read_again
     assert bench.done == ["extract", "structure", "structure"]
 
 
+async def test_a_structurer_that_puts_off_for_ever_is_followed_by_the_rules(bench: Bench) -> None:
+    made = await bench.new("Ada Quillfeather\nada@example.org\n")
+
+    async def never() -> None:
+        raise Retry(after=0.01)
+
+    bench.before["structure"] = never
+    async with working(bench.app):
+        await until_status(await bench.job.enqueue([made.id]), Status.SUCCEEDED)
+    found = await bench.found(made)
+    told = found.business_metadata["structuring"]
+    assert (told["by"], told["fell_back"]) == ("rules", "it was put off as often as it may be")
+    assert (found.structured_content or {})["basics"]["email"] == "ada@example.org"
+
+
 async def test_what_a_worker_had_found_when_it_died_is_not_found_again(bench: Bench) -> None:
     """Between the record and the job's memory: the record has it, the job does not know."""
     made = await bench.new()

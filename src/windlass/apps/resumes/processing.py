@@ -8,14 +8,16 @@ from __future__ import annotations
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from windlass import Cancel, Reject, Signal, WindlassError
+from windlass import Cancel, Reject, Retry, Signal, WindlassError
 from windlass.apps.resumes.extraction.extracted import Extracted
 from windlass.apps.resumes.extraction.refused import DocumentRefused
 from windlass.apps.resumes.files import FileGone
 from windlass.apps.resumes.records.record import Holder, Overtaken, now
+from windlass.apps.resumes.structuring.rules import Rules
 from windlass.apps.resumes.structuring.structurer import Structured
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ class Processing:
         try:
             record = await self.records.begin(record_id, holder)
             if record.completed_at is None:
-                await self._steps(ctx, OneResume(self, record, holder), done, of)
+                last = ctx.attempt >= ctx.job.max_attempts
+                await self._steps(ctx, OneResume(self, record, holder, last=last), done, of)
         except Overtaken:
             known = await self.records.get(record_id)
             return "gone" if known is None or known.completed_at is None else "completed"
@@ -91,8 +94,8 @@ class Processing:
 class OneResume:
     """One attempt at one resume. Each step may be carried out again: it begins with what the record has."""
 
-    def __init__(self, processing: Processing, record: Record, holder: Holder) -> None:
-        self._by, self.record, self._holder = processing, record, holder
+    def __init__(self, processing: Processing, record: Record, holder: Holder, *, last: bool = False) -> None:
+        self._by, self.record, self._holder, self._last = processing, record, holder, last
         self._draft: dict[str, Any] = record.draft or {}
 
     def step(self, name: str) -> Callable[[], Awaitable[None]]:
@@ -121,7 +124,13 @@ class OneResume:
         """From the text to JSON Resume."""
         if "structured" in self._draft:  # the same: a model is not paid twice
             return
-        structured = await self._by.structurer.structure(Extracted.of(self._draft["extracted"]))
+        extracted = Extracted.of(self._draft["extracted"])
+        try:
+            structured = await self._by.structurer.structure(extracted)
+        except Retry:
+            if not self._last:
+                raise
+            structured = replace(await Rules().structure(extracted), fell_back="it was put off as often as it may be")
         await self._keep(structured=storable(structured.as_json()))
 
     async def store(self) -> None:

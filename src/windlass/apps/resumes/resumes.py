@@ -77,7 +77,7 @@ class Resumes:
     def __init__(self, app: Windlass, settings: ResumesSettings, structurer: Structurer | None = None) -> None:
         self.app, self.settings = app, settings
         self.files = Files(settings.files, settings.largest)
-        self.structurer: Structurer = Rules() if structurer is None else structurer
+        self._structurer = structurer
         self.read: Read | None = None
         """how documents are read, where it is not in children with limits: those of tests are trusted"""
         self._address: str | None = None
@@ -221,7 +221,7 @@ class Resumes:
 
     async def _processing(self) -> Processing:
         here = await self._here()
-        return Processing(await here.ready(), self.files, self.read or here.read, self.structurer)
+        return Processing(await here.ready(), self.files, self.read or here.read, here.structurer)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None, None]:
@@ -241,7 +241,7 @@ class Resumes:
     async def _here(self) -> _Opened:
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
-            self._opened[loop] = _Opened(self.address, self.settings)
+            self._opened[loop] = _Opened(self.address, self.settings, self._structurer)
         return self._opened[loop]
 
     async def _close(self) -> None:
@@ -253,7 +253,8 @@ class Resumes:
 class _Opened:
     """What one event loop has open: the database, and the children that read documents."""
 
-    def __init__(self, address: str, settings: ResumesSettings) -> None:
+    def __init__(self, address: str, settings: ResumesSettings, structurer: Structurer | None) -> None:
+        self.structurer = structurer or _structurer(settings)
         self._records, self._prepared = records_at(address), False
         self._preparing = asyncio.Lock()
         self._pool, self._entered = Pool(settings.children, settings.limits), False
@@ -280,6 +281,15 @@ class _Opened:
         if self._entered:
             await self._pool.__aexit__(None, None, None)
         await self._records.close()
+
+
+def _structurer(settings: ResumesSettings) -> Structurer:
+    model = settings.structuring
+    if model is None:
+        return Rules()
+    from windlass.apps.resumes.structuring.model import ModelStructurer  # only who has a model loads it
+
+    return ModelStructurer(model)
 
 
 _INSTALLED: WeakKeyDictionary[Windlass, Resumes] = WeakKeyDictionary()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from windlass.apps.resumes.extraction.limits import MIB, Limits
+from windlass.apps.resumes.structuring.models import ModelSettings
+
+_OF_MODEL = ("provider", "url", "key", "timeout", "retries", "price_input", "price_output")
 
 
 class ResumesSettings(BaseModel):
@@ -40,6 +43,30 @@ class ResumesSettings(BaseModel):
     attempts: Annotated[int, Field(ge=1, le=1000)] = 5
     crashes: Annotated[int, Field(ge=1, le=100_000)] = 5
     """workers that may die of one job, which goes on at its last step each time, before it fails"""
+
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """the model that structures; rules where none is named"""
+    model_provider: Literal["openai", "anthropic"] = "openai"
+    """whose interface its endpoint has; that of OpenAI is offered by many"""
+    model_url: str | None = None
+    """of the endpoint; the provider's own where none is named"""
+    model_key: SecretStr | None = None
+    model_timeout: Annotated[float, Field(gt=0, le=600)] = 60.0
+    """seconds that one answer may take"""
+    model_retries: Annotated[int, Field(ge=0, le=20)] = 2
+    """how often a document waits for an endpoint that is away or busy, before the rules do it"""
+    model_price_input: Annotated[float, Field(ge=0)] | None = None
+    """US dollars for a million tokens that it reads"""
+    model_price_output: Annotated[float, Field(ge=0)] | None = None
+    """and that it writes"""
+
+    @property
+    def structuring(self) -> ModelSettings | None:
+        """The model, if one is named."""
+        if self.model is None:
+            return None
+        given = {name: getattr(self, f"model_{name}") for name in _OF_MODEL}
+        return ModelSettings(model=self.model, **given)
 
     @property
     def limits(self) -> Limits:

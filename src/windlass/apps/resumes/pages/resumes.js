@@ -1,5 +1,6 @@
 // Resumes: the form is sent, its score is shown with its reasons, and the file is offered.
 import { make, problem } from "../frame/form.js";
+import { refresh } from "../frame/live.js";
 
 const form = document.getElementById("tailor");
 const at = (id) => document.getElementById(id);
@@ -33,6 +34,7 @@ function show(told) {
   file.textContent = `Download ${told.format.toUpperCase()}`;
   at("tailored").hidden = false;
   at("tailored").scrollIntoView({ block: "nearest" });
+  refresh(); // it was used once more
 }
 
 form?.addEventListener("submit", async (event) => {
