@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.apps.imports.workbooks import CUSTOMERS, PAYABLES, Formula, customers
 from tests.contract.places import Place
 from tests.control.conftest import address
 from tests.support.apps import app_at, working
+from tests.support.until import until
 from windlass import DuplicateJob, Handle, JobFailed, SettingsError, Status, Windlass
 from windlass.apps.imports.files import check_filename
 from windlass.apps.imports.handler import ImportHandler, ImportRow
@@ -245,8 +247,6 @@ async def test_a_file_that_was_sent_is_removed_once_it_is_imported(imports: Impo
     cancelled = await send("mine.xlsx")
     waiting = await imports.start("customers", order.model_copy(update={"upload": cancelled}), owner="ann", force=True)
     await waiting.cancel()
-    import os
-
     for path in (tmp_path / "uploads").iterdir():
         os.utime(path, (0, 0))
     assert await imports.sweep() == 1
@@ -373,3 +373,47 @@ async def test_rows_cannot_go_to_redis_or_into_memory() -> None:
     ):
         with pytest.raises(SettingsError, match=told):
             target_at(url)
+
+
+async def test_a_deploy_in_the_middle_goes_on_at_the_last_batch_and_spends_no_attempt(
+    imports: Imports, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["Email,Name", *(f"c{n}@example.org,Ann" for n in range(8_000)), "bad,x"]))
+    handle = await started(imports, "customers", path)
+
+    async def under_way() -> bool:
+        progress = (await handle.job()).progress
+        return progress is not None and progress.done > 0
+
+    async with imports.app.worker(grace=0.05, poll=0.05):
+        await until(under_way, "some rows are written")
+    job = await handle.job()
+    assert (job.status, job.attempts) == (Status.QUEUED, 0)
+    written = len(await Database("sqlite", imports.address).rows(imports.handler("customers")))
+    assert 0 < written < 8_000
+    async with working(imports.app):
+        found = await handle.result(timeout=30)
+    assert (found.total_rows, found.inserted, found.updated, found.failed) == (8_001, 8_000, 0, 1)
+
+
+async def test_files_go_after_a_failure_and_what_a_crash_has_left_goes_too(imports: Imports, tmp_path: Path) -> None:
+    async def parts(content: bytes) -> AsyncGenerator[bytes, None]:
+        yield content
+
+    wrong = workbook(tmp_path / "a.xlsx", [CUSTOMERS, ("bad", "x")]).read_bytes()
+    sent = [
+        await imports.uploads.take(parts(content), owner="ann", filename="a.xlsx", largest=10**6)
+        for content in (b"PK\x03\x04 broken", wrong)
+    ]
+    for one, atomic in zip(sent, (False, True), strict=True):
+        order = Order(filename="a.xlsx", sha256=one.sha256, upload=one.token, atomic=atomic)
+        handle = await imports.start("customers", order, owner="ann")
+        async with working(imports.app):
+            await handle.wait(timeout=20)
+    (tmp_path / "uploads" / ("0" * 32)).write_bytes(b"half of a file, whose server was killed")
+    assert len(list((tmp_path / "uploads").iterdir())) == 5
+    for path in (tmp_path / "uploads").iterdir():
+        os.utime(path, (0, 0))
+    assert await imports.sweep() == 3
+    assert list((tmp_path / "uploads").iterdir()) == []

@@ -117,6 +117,7 @@ async def test_a_file_is_tried_first_corrected_and_sent_again(ask: Ask, app: Win
         assert rows[0] == (*CUSTOMERS, "Reasons")
         assert rows[1] == ("=bad", "Eve", "1", "x", "Row 4: email: not a valid address")
         assert book.active["A2"].data_type == "s"  # and no formula
+        assert book.active["A2"].quotePrefix  # and stays text when it is edited, or saved as CSV and opened again
 
         book.active["A2"] = "eve@example.org"
         book.save(tmp_path / "corrections.xlsx")

@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import xlsxwriter  # type: ignore[import-untyped]  # it has no types
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 REASONS = "Reasons"
 _AT_ONCE = 1_000
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*%?")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COLUMNS = ("row", "column", "field", "value", "code", "reason")
 
@@ -46,11 +48,7 @@ async def workbook(target: Target, job: str, header: Sequence[str]) -> bytes:
     opened: Any = xlsxwriter.Workbook(made, options)
     with opened as book:
         sheet = book.add_worksheet("Corrections")
-        bold, wrong = book.add_format({"bold": True}), book.add_format({"bg_color": "#FDE2E1"})
-        day, instant = (
-            book.add_format({"num_format": "yyyy-mm-dd"}),
-            book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
-        )
+        style, bold = _Styles(book), book.add_format({"bold": True})
         width = len(header)
         for column, name in enumerate(header):
             sheet.write_string(0, column, name, bold)
@@ -60,7 +58,7 @@ async def workbook(target: Target, job: str, header: Sequence[str]) -> bytes:
             index += 1
             bad = {error["column"] for error in row["errors"]}
             for column, cell in enumerate(row["cells"][:width]):
-                _write(sheet, index, column, cell, wrong if header[column] in bad else None, day, instant)
+                _write(sheet, index, column, cell, style, wrong=header[column] in bad)
             sheet.write_string(
                 index, width, f"Row {row['row']}: " + "; ".join(error["reason"] for error in row["errors"])
             )
@@ -69,21 +67,44 @@ async def workbook(target: Target, job: str, header: Sequence[str]) -> bytes:
     return made.getvalue()
 
 
-def _write(sheet: Any, row: int, column: int, cell: Any, style: Any, day: Any, instant: Any) -> None:
+class _Styles:
+    """How cells look, by what they hold; those that are wrong are marked."""
+
+    def __init__(self, book: Any) -> None:
+        kinds: dict[str, dict[str, Any]] = {
+            "plain": {},
+            "day": {"num_format": "yyyy-mm-dd"},
+            "instant": {"num_format": "yyyy-mm-dd hh:mm:ss"},
+            # As if typed behind an apostrophe: it stays text when the cell is edited.
+            "text": {"quote_prefix": True},
+        }
+        marks: dict[bool, dict[str, Any]] = {False: {}, True: {"bg_color": "#FDE2E1"}}
+        self._made = {(k, w): book.add_format({**how, **mark}) for k, how in kinds.items() for w, mark in marks.items()}
+
+    def of(self, kind: str, *, wrong: bool) -> Any:
+        return self._made[kind, wrong]
+
+
+def _write(sheet: Any, row: int, column: int, cell: Any, style: _Styles, *, wrong: bool) -> None:
+    plain = style.of("plain", wrong=wrong)
     if isinstance(cell, bool):
-        sheet.write_boolean(row, column, cell, style)
+        sheet.write_boolean(row, column, cell, plain)
     elif isinstance(cell, (int, float)):
-        sheet.write_number(row, column, cell, style)
+        sheet.write_number(row, column, cell, plain)
     elif isinstance(cell, dict):
         (tag, value), *_ = cast("dict[str, Any]", cell).items()
         if tag == "d":
-            sheet.write_datetime(row, column, dt.date.fromisoformat(value), day)
+            sheet.write_datetime(row, column, dt.date.fromisoformat(value), style.of("day", wrong=wrong))
         elif tag == "t":
-            sheet.write_datetime(row, column, dt.datetime.fromisoformat(value), instant)
+            sheet.write_datetime(row, column, dt.datetime.fromisoformat(value), style.of("instant", wrong=wrong))
         else:
-            sheet.write_string(row, column, shown(cast("Any", cell)) or "", style)
+            sheet.write_string(row, column, shown(cast("Any", cell)) or "", plain)
     elif cell not in (None, ""):
-        sheet.write_string(row, column, str(cell)[:32_000], style)
+        text = str(cell)[:32_000]
+        kind = "text" if text.startswith(_FORMULA) else "plain"
+        sheet.write_string(row, column, text, style.of(kind, wrong=wrong))
+    elif wrong:
+        sheet.write_blank(row, column, None, plain)
 
 
 async def csv_lines(target: Target, job: str) -> AsyncIterator[bytes]:
@@ -107,4 +128,5 @@ def _line(cells: Sequence[Any]) -> bytes:
 
 def _inert(cell: Any) -> Any:
     """A spreadsheet takes text that begins so for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    harmless = not isinstance(cell, str) or not cell.startswith(_FORMULA) or _NUMBER.fullmatch(cell)
+    return cell if harmless else f"'{cell}"
