@@ -1,4 +1,4 @@
-"""`script/bench [--store …] [--scale | --http | --listeners | --dashboard | --imports] [--json] [--only …]`."""
+"""`script/bench [--store …] [--scale | --http | --listeners | --dashboard | --imports | --files] [--json] …`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.dashboard import measure_dashboard
+from bench.files import measure_files
 from bench.http import measure_http
 from bench.imports import measure_imports
 from bench.listeners import measure_listeners
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--dashboard", action="store_true", help="pages, paints and viewers beside a million jobs")
     parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
     parser.add_argument("--imports", action="store_true", help="a workbook into a table, against a bare chain")
+    parser.add_argument("--files", action="store_true", help="small files of many projects, against a bare loop")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -67,6 +69,8 @@ def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, 
         return measure_http
     if given.dashboard:
         return partial(measure_dashboard, given.store)
+    if given.files:
+        return partial(measure_files, given.store)
     if given.imports:
         return partial(measure_imports, given.store)
     if given.listeners:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 import windlass
 from tests.docs.pages import PAGES, ROOT, name_of
 from windlass import events, settings
+from windlass.apps.files.settings import FilesSettings
 from windlass.apps.imports.settings import ImportsSettings
 from windlass.apps.resumes.settings import ResumesSettings
 from windlass.cli.commands import COMMANDS
@@ -86,6 +87,7 @@ def test_every_setting_is_documented_with_its_aliases_and_default() -> None:
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     known = {name for source in SOURCES for name in source.names} | {"WINDLASS_FILE"}
     known |= {f"WINDLASS_IMPORTS_{name}".upper() for name in ImportsSettings.model_fields}
+    known |= {f"WINDLASS_FILES_{name}".upper() for name in FilesSettings.model_fields}
     known |= {f"WINDLASS_RESUMES_{name}".upper() for name in ResumesSettings.model_fields}
     for page in PAGES:
         named = set(re.findall(r"\bWINDLASS_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
@@ -140,7 +142,9 @@ def test_every_test_that_is_named_exists() -> None:
     assert {name for name in named if f"def {name}(" not in sources} == set()
 
 
-@pytest.mark.parametrize(("page", "settings"), [("imports", ImportsSettings), ("resumes", ResumesSettings)])
+@pytest.mark.parametrize(
+    ("page", "settings"), [("imports", ImportsSettings), ("files", FilesSettings), ("resumes", ResumesSettings)]
+)
 def test_every_setting_of_an_application_is_documented(page: str, settings: type[BaseModel]) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8").partition("## Settings")[2]
     assert [name for name in settings.model_fields if f"_{name.upper()}`" not in text] == []

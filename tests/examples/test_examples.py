@@ -33,6 +33,15 @@ PRINTS = {
         "welcomed again: False",
         "recounted again: True",
     ],
+    "files": [
+        "ann: written, 2fe334e6",
+        "bob: written, 5bfcedbc",
+        "cem: refused, another version is the current one",
+        "version of ann: 12 bytes, 2fe334e6",
+        "version of bob: 12 bytes, 5bfcedbc",
+        "version of nobody: 12 bytes, 2fe334e6",
+        "on disk: <h1>ann</h1>",
+    ],
     "retention": ["50 pruned, 100 kept", "pings takes no more than 2"],
     "flows": ["the total is 192", "6 jobs, all of them found by 6", "cleaned /srv/pages"],
     "rates": ["12 calls took a second or more: True", "bob was served as number 2"],
@@ -130,6 +139,7 @@ PRINTS = {
 
 FAIL_ON_PURPOSE = {
     "dead_letters": {"failed"},
+    "files": {"failed", "write"},
     "killed_import": {"lost"},
     "process_job": {"failed"},
     "retries": {"failed", "retrying"},

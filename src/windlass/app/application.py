@@ -108,6 +108,7 @@ class Windlass(Declaring, Enqueueing, Observing):
             from windlass.observability.tracing import instrument  # only who asks for it needs OpenTelemetry
 
             instrument(self)
+        self._longest_lease: timedelta | None = None
         self._rooms: list[Callable[[], Room]] = []
         self._routes: list[Callable[[], Routes]] = []
         self._on_close: list[Callable[[], Awaitable[None]]] = []
@@ -236,7 +237,7 @@ class Windlass(Declaring, Enqueueing, Observing):
             concurrency=concurrency,
             exclude=exclude,
             weights=weights,
-            lease=lease,
+            lease=self._lease_wanted() if lease is None else lease,
             heartbeat=heartbeat,
             poll=poll,
             grace=grace,
@@ -313,6 +314,21 @@ class Windlass(Declaring, Enqueueing, Observing):
         was expected.
         """
         return reading.load_own(name, model)
+
+    def lease_at_most(self, lease: float | timedelta) -> None:
+        """Have workers of this application take leases of at most this (seconds or a timedelta).
+
+        For an application whose jobs must go on soon after a worker is lost. A lease that is set for the worker, in
+        code, on the command line or by WINDLASS_LEASE_MS, is left as it is.
+        """
+        wanted = as_duration(lease, "lease_at_most")
+        self._longest_lease = wanted if self._longest_lease is None else min(wanted, self._longest_lease)
+
+    def _lease_wanted(self) -> timedelta | None:
+        usual, chosen = reading.Settings(), self.settings
+        if self._longest_lease is None or (chosen.lease, chosen.heartbeat) != (usual.lease, usual.heartbeat):
+            return None
+        return min(usual.lease, self._longest_lease)
 
     def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
         """Have this called when the application closes, before its store does; the last one given comes first."""

@@ -15,6 +15,7 @@ import hashlib
 import os
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +40,23 @@ _ABANDONED = 3600
 """seconds after which a temporary file is no longer being written"""
 
 
+@dataclass(slots=True)
+class _Incoming:
+    """A file that is being written."""
+
+    place: str
+    file: int
+    kept: bool = False
+    """whether it has become a blob"""
+
+
 class LocalBlobs:
     """Blobs in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: set[str] = set()
-        """folders that are there and are known to stay"""
+        self._ready = False
+        """whether all folders are there, and are known to stay"""
 
     async def put(self, content: Content, *, largest: int) -> Blob:
         """Store it."""
@@ -60,9 +71,9 @@ class LocalBlobs:
         blob = Blob(hashlib.sha256(content).hexdigest(), len(content))
         with _told(), self._shelf(blob.sha256, fcntl.LOCK_SH) as shelf:
             if _read(shelf, blob.sha256, blob.size + 1) != content:
-                with self._new_file() as (name, file):
-                    _write(file, content)
-                    self._keep(name, file, shelf, blob)
+                with self._new_file() as made:
+                    _write(made.file, content)
+                    self._keep(made, shelf, blob)
                 if _read(shelf, blob.sha256, blob.size + 1) != content:
                     raise BlobDamaged(blob.sha256)
             else:
@@ -72,28 +83,29 @@ class LocalBlobs:
     async def _put_stream(self, content: Content, largest: int) -> Blob:
         seen, size = hashlib.sha256(), 0
         # What goes wrong with the content is not the disk's: only calls to the disk are told in our words.
-        with self._new_file() as (name, file):
+        with self._new_file() as made:
             async for piece in pieces(content, largest):
                 seen.update(piece)
                 size += len(piece)
-                await asyncio.to_thread(_write, file, piece)
+                await asyncio.to_thread(_write, made.file, piece)
             blob = Blob(seen.hexdigest(), size)
-            await asyncio.to_thread(self._shelve, name, file, blob)
+            await asyncio.to_thread(self._shelve, made, blob)
         return blob
 
-    def _shelve(self, name: str, file: int, blob: Blob) -> None:
+    def _shelve(self, made: _Incoming, blob: Blob) -> None:
         with _told(), self._shelf(blob.sha256, fcntl.LOCK_SH) as shelf:
             if _is_whole(shelf, blob):
                 self._renew(shelf, blob)
                 return
-            self._keep(name, file, shelf, blob)
+            self._keep(made, shelf, blob)
             if not _is_whole(shelf, blob):
                 raise BlobDamaged(blob.sha256)
 
-    def _keep(self, name: str, file: int, shelf: int, blob: Blob) -> None:
+    def _keep(self, made: _Incoming, shelf: int, blob: Blob) -> None:
         """From the temporary file to the blob: what has its name is whole, and stays after a power cut."""
-        os.fsync(file)
-        os.rename(self._folder / _INCOMING / name, blob.sha256, dst_dir_fd=shelf)
+        os.fsync(made.file)
+        os.rename(made.place, blob.sha256, dst_dir_fd=shelf)
+        made.kept = True
         os.fsync(shelf)
 
     def _renew(self, shelf: int, blob: Blob) -> None:
@@ -176,49 +188,50 @@ class LocalBlobs:
     @contextlib.contextmanager
     def _shelf(self, sha256: str, how: int) -> Generator[int]:
         """The folder that a blob is in, held."""
-        name = sha256[:2]
-        if name not in self._made:
-            self._make(name)
+        self._prepare()
         try:
-            shelf = os.open(self._folder / name, os.O_RDONLY | os.O_DIRECTORY)
+            shelf = os.open(self._folder / sha256[:2], os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:  # somebody has cleared the folder meanwhile
-            self._make(name)
-            shelf = os.open(self._folder / name, os.O_RDONLY | os.O_DIRECTORY)
+            self._prepare(again=True)
+            shelf = os.open(self._folder / sha256[:2], os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(shelf, how)
             yield shelf
         finally:
             os.close(shelf)
 
-    def _make(self, name: str) -> None:
-        place = self._folder / name
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self._folder, self._folder.parent):
-            found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(found)
-            finally:
-                os.close(found)
-        self._made.add(name)
+    def _prepare(self, *, again: bool = False) -> None:
+        """Make all folders that are missing. That for what comes in is the last: where it is, the others stay."""
+        if self._ready and not again:
+            return
+        incoming = self._folder / _INCOMING
+        if again or not incoming.is_dir():
+            for number in range(256):
+                (self._folder / f"{number:02x}").mkdir(mode=0o700, parents=True, exist_ok=True)
+            _sync(self._folder)
+            incoming.mkdir(mode=0o700, exist_ok=True)
+            for folder in (self._folder, self._folder.parent):
+                _sync(folder)
+        self._ready = True
 
     @contextlib.contextmanager
-    def _new_file(self) -> Generator[tuple[str, int]]:
-        name = uuid.uuid4().hex
-        place = self._folder / _INCOMING / name
+    def _new_file(self) -> Generator[_Incoming]:
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with _told():
-            if _INCOMING not in self._made:
-                self._make(_INCOMING)
+            self._prepare()
+            place = f"{self._folder}/{_INCOMING}/{uuid.uuid4().hex}"
             try:
                 file = os.open(place, how, 0o600)
             except FileNotFoundError:
-                self._make(_INCOMING)
+                self._prepare(again=True)
                 file = os.open(place, how, 0o600)
+        made = _Incoming(place, file)
         try:
-            yield name, file
+            yield made
         finally:
             os.close(file)
-            place.unlink(missing_ok=True)
+            if not made.kept:
+                Path(place).unlink()
 
     @contextlib.contextmanager
     def _opened(self, sha256: str) -> Generator[int]:
@@ -230,6 +243,14 @@ class LocalBlobs:
             yield file
         finally:
             os.close(file)
+
+
+def _sync(folder: Path) -> None:
+    found = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(found)
+    finally:
+        os.close(found)
 
 
 def _write(file: int, content: bytes) -> None:

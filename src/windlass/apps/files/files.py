@@ -35,6 +35,7 @@ PROJECT = "project"
 """jobs of files are about their project"""
 _SWEPT = timedelta(minutes=5)
 _NEAR = 0.9
+_SHORTEST_LEASE = 1.0
 _LOG = logging.getLogger("windlass.files")
 COUNTED: dict[str, tuple[Status, ...]] = {
     "waiting": (Status.QUEUED, Status.BLOCKED),
@@ -74,6 +75,8 @@ class Files:
         )
         self._job = declare(self._write)
         app.job(name="files.sweep", queue=settings.queue, schedule=every(_SWEPT), retry=1)(self.sweep)
+        # The lock of a file is the lease of the job that holds it. Shorter ones would be lost on a busy machine.
+        app.lease_at_most(max(_SHORTEST_LEASE, settings.lock_timeout))
         app.on_close(self._close)
 
     async def records(self) -> Records:

@@ -29,7 +29,8 @@ class FilesSettings(BaseModel):
     backoff: Annotated[float, Field(gt=0, le=3600)] = 1.0
     """seconds before the first of them; each further one doubles it"""
     lock_timeout: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
-    """seconds for which a file on disk that another process holds is waited for before the write is put off"""
+    """seconds after which the lock of a file is free whose worker is gone; renewed while the handler lives. A file on
+    disk that another process holds is waited for as long, before the write is put off"""
     patience: Annotated[float, Field(ge=0, le=86_400)] = 60.0
     """seconds for which a write waits for an earlier one that is tried again; then it goes first"""
     timeout: Annotated[int, Field(ge=1, le=86_400)] = 300

@@ -48,13 +48,16 @@ class Writing:
     def __init__(self, files: Files, records: Records, ctx: Ctx, name: Name, order: Order) -> None:
         self.files, self._ctx = files, ctx
         self.records, self.name, self.order = records, name, order
+        self.disk: str | None = None
+        """where the file is on disk, once that is known"""
 
     async def carry_out(self) -> Result:
         """Do it. What can never succeed is rejected, and every end makes room for the writes behind it."""
         seq, name = self.order.seq, self.name.text
         try:
             version = await self.begun() or await self.committed()
-            await self._put_on_disk(version)
+            if self.disk:
+                await self._put_on_disk(version)
         except Superseded as error:
             await self._let_go()
             _LOG.info("write %s of file %s is %s", seq, name, error)
@@ -90,6 +93,7 @@ class Writing:
                 return begun, (begun, done)
 
             state, done = await self.records.change(self.name, work)
+        self.disk = state.disk
         if done is None:
             while earlier := before(state, seq):
                 ended = await self._waits_for(earlier[0].seq, earlier[0].at, len(earlier))
@@ -148,13 +152,11 @@ class Writing:
 
     async def _put_on_disk(self, version: Version) -> None:
         """Project what is committed to the file on disk, if it has a place there."""
-        state = await self.records.read(self.name)
-        if state is None or state.disk is None:
-            return
-        async with self.files.disk.held(self.name.space, state.disk, self.files.settings.lock_timeout) as target:
+        path = self.disk or ""
+        async with self.files.disk.held(self.name.space, path, self.files.settings.lock_timeout) as target:
             # Again, now that no other process writes there: what this attempt knows may be old.
             state = await self.records.read(self.name)
-            if state is None or state.current is None:
+            if state is None or state.current is None or state.disk != path:
                 return
             current = state.current
             if current.seq != version.seq and target.digest() == current.sha256:
