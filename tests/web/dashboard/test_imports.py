@@ -51,7 +51,7 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
     assert await look.axe() == []
     await send(page, path)
     assert await page.locator("select[name=invoiceNumber]").input_value() == "Invoice #"
-    await expect(page.locator("main")).to_contain_text("Not used: " + HOSTILE)
+    await expect(page.locator("main")).to_contain_text("Unused: " + HOSTILE)
     assert await look.axe() == []
     async with site.app.worker():
         await page.click("button[name=try]")
@@ -62,7 +62,7 @@ async def test_a_file_is_dropped_tried_and_imported(site: Site, tmp_path: Path) 
         await expect(page.locator("main")).to_contain_text("Preview")
         assert await look.axe() == []
         await page.click("[data-import]")
-        await expect(page.locator(".tile", has_text="There before")).to_contain_text("were alike")
+        await expect(page.locator(".tile", has_text="Updated")).to_contain_text("unchanged")
     await look.go("/imports")
     row = page.locator("tr[data-key]").first
     await expect(row).to_contain_text("a.xlsx")

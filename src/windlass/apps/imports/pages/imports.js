@@ -30,7 +30,7 @@ form?.addEventListener("submit", async (event) => {
   for (const one of form.querySelectorAll(".mapping select")) mapping[one.name] = one.value;
   const lacking = [...form.querySelectorAll(".mapping tr")].find((row) => row.querySelector(".needed") && !row.querySelector("select").value);
   if (lacking) {
-    told.textContent = `Choose a column for ${lacking.querySelector("select").name}: it is needed.`;
+    told.textContent = `Choose a column for ${lacking.querySelector("select").name}: it is required.`;
     told.hidden = false;
     lacking.querySelector("select").focus();
     return;
