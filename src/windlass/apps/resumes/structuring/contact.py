@@ -12,7 +12,7 @@ from windlass.apps.resumes.vocabulary.places import is_place, locate
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
 _MAIL = re.compile(r"[A-Za-z0-9._%+\-äöüß]+\s?@\s?[A-Za-z0-9äöüß\-]+(?:\.[A-Za-z0-9äöüß\-]+)*\.[A-Za-z]{2,24}")
-_PHONE = re.compile(r"(?<![\w./-])(?:\+|00)?\(?\d[\d\s().\-/–]{5,22}\d(?![\w@])(?:\s?(?:x|ext\.?)\s?\d{1,5})?")
+_PHONE = re.compile(r"(?<![\w./-])\(?(?:\+|00)?\(?\d[\d\s().\-/–]{5,22}\d(?![\w@])(?:\s?(?:x|ext\.?)\s?\d{1,5})?")
 _LABELLED = re.compile(
     r"(?:phone|tel|telefon|téléphone|telephone|mobile?|mobil|handy|cell|móvil|movil|teléfono|telefono|portable|ph|m|t|p|fon|tél|whatsapp)\b\.?(?:nummer|number)?\s*(?:\([^)]*\))?\s*[:.]?\s*$",
     re.IGNORECASE,
@@ -78,8 +78,8 @@ def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
     heads = [part for part in parts if part.section in {None, "contact"}]
     top = [row for part in heads for row in part.rows]
     everywhere = [row for part in parts for row in part.rows]
-    name, named = _name(top, everywhere)
     email = _email(top) or _email(everywhere) or _behind(links, "mailto:")
+    name, named = _name(top, everywhere, email)
     phone = (
         _phone(top)
         or _phone(everywhere[-4:])
@@ -103,7 +103,7 @@ def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
     )
 
 
-def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None]:
+def _name(top: list[Row], everywhere: list[Row], email: str | None) -> tuple[str | None, Row | None]:
     for row in everywhere[:60]:
         told = _NAMED.match(row.text)
         if told is not None and not _FIRST_LAST[1].match(row.text) and _like_name(told[1].split("\t")[0]):
@@ -113,9 +113,11 @@ def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None
     )
     if first and last:
         return _cased(f"{first} {last}"), None
-    candidates = [row for row in top if row.page == 0][:40] + [
-        row for row in everywhere if row.page == 0 and row not in top
-    ][:4]
+    front = [row for row in everywhere if row.page == 0]
+    candidates = [row for row in top if row.page == 0][:40] + [row for row in front if row not in top][:4]
+    candidates += [
+        row for row in front if row not in candidates and _like_name(row.text) and _of_email(row.text, email)
+    ]
     if not candidates:
         return None, None
     largest = max((row.size for row in candidates), default=0.0)
@@ -123,7 +125,8 @@ def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None
     for at, row in enumerate(candidates):
         after = candidates[at + 1] if at + 1 < len(candidates) else None
         for text, penalty in _pieces(row, after):
-            if not _like_name(text):
+            own = _like_name(text) and _of_email(text, email)
+            if not _like_name(text) or (title_worth(text) >= 0.9 and not own):
                 continue
             worth = 3.0 - 0.25 * at - penalty
             if largest and row.size >= largest - 0.3 and largest > 11:
@@ -134,12 +137,30 @@ def _name(top: list[Row], everywhere: list[Row]) -> tuple[str | None, Row | None
                 2.0 * min(1.0, title_worth(text)) + (1.0 if is_place(text) else 0.0) + min(1.0, company_worth(text))
             )
             if len(text.split()) == 1:
-                worth -= 2.5
+                worth -= 4.0
+            if own:
+                worth += 6.0
             if best is None or worth > best[0]:
                 best = worth, text, row
     if best is None or best[0] < -2.5:
         return None, None
     return _cased(best[1]), best[2]
+
+
+def _of_email(name: str, email: str | None) -> bool:
+    """Whether an address is of somebody of that name."""
+    local = plain((email or "").replace(".", " ").replace("_", " ").replace("-", " ").replace("@", " "))
+    words = [plain(word) for word in name.split() if len(word) > 2]
+    return (
+        len(words) > 1
+        and bool(local)
+        and all(word in local or _spelled(word) in local for word in words[:1] + words[-1:])
+    )
+
+
+def _spelled(word: str) -> str:
+    """As addresses spell German letters; `word` has no accents any more."""
+    return word.replace("u", "ue", 1)
 
 
 def _pieces(row: Row, after: Row | None) -> list[tuple[str, float]]:
@@ -161,7 +182,13 @@ def _pieces(row: Row, after: Row | None) -> list[tuple[str, float]]:
 def _like_name(text: str) -> bool:
     said = _bare(text)
     words = said.split()
-    if not 1 <= len(words) <= 5 or len(said) > 45 or _NO_NAME.search(said) or section_of(said) is not None:
+    if (
+        not 1 <= len(words) <= 5
+        or "\t" in text
+        or len(said) > 45
+        or _NO_NAME.search(said)
+        or section_of(said) is not None
+    ):
         return False
     if not all(_WORD.match(word) for word in words):
         return False
@@ -220,7 +247,7 @@ def _phone(rows: list[Row]) -> str | None:
         for found in _PHONE.finditer(text):
             said = found.group().strip(" .-–/")
             digits = sum(one.isdigit() for one in said)
-            if not 7 <= digits <= 15 or _not_phone(said):
+            if not 7 <= digits <= 15 or _not_phone(said.strip("() .")):
                 continue
             worth = 1.0 if said.startswith(("+", "(", "00")) else 0.0
             worth += 1.0 if digits >= 9 else -0.5
@@ -339,7 +366,7 @@ def _label(top: list[Row], named: Row | None, name: str | None) -> str | None:
         if row.block == named.block or row.y - named.y < _NEAR
     ][:5]
     for text in rest + [row.text for row in below]:
-        for said in dict.fromkeys((text, text.split("\t")[0])):
+        for said in dict.fromkeys((text, re.split(r"\t|\s+[|•·]\s+", text)[0])):
             kept = said.strip(" |•–-,")
             if (
                 not kept

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from windlass.apps.resumes.resume import Education
 from windlass.apps.resumes.structuring.rows import Row
+from windlass.apps.resumes.structuring.work import clean
 from windlass.apps.resumes.vocabulary.dates import Span, find
-from windlass.apps.resumes.vocabulary.degrees import DEGREE, SCHOOL, SCORE
+from windlass.apps.resumes.vocabulary.degrees import DEGREE, PREFIXED, SCHOOL, SCORE, degree_in
 from windlass.apps.resumes.vocabulary.places import is_place, split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth
 
-_MARKS = re.compile(r"\t|\s+[|•·]\s+|\s+[–—-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])")
+_MARKS = re.compile(r"\t|\s+[|•·]\s+|\s+[–—－-]{1,2}\s+|\s*[|•·]\s*|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])")
 _FROM = re.compile(r"^(.+?)\s+(?:at|from|an der|an|am|bei|à|a|en)\s+((?:the |la |el |l['’])?[A-ZÄÖÜÉ].+)$")
 _COURSES = re.compile(
     r"^(?:relevant |selected |key )?(?:coursework|courses|modules|subjects|schwerpunkte?|vertiefung(?:en)?|cours|asignaturas|kurse|fächer)\b[^:]{0,20}:\s*(.+)$",
@@ -27,8 +28,9 @@ _OF = re.compile(
     r"^(?:\s*(?:[:,–\-(|]+|(?:degree|in der|im fach|als|in|of|en|de la|de|des|der|im|em|di|für|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en)(?=\s)|d['’]))+\s*",
     re.IGNORECASE,
 )
+_NAMED = re.compile(r"^(?:abschluss|degree|abschlussgrad|titulación|diplôme)\s*:\s*(.+)$", re.IGNORECASE)
 _STUDIED = re.compile(
-    r"^(?:studium|studies|study|études|estudios)\s+(?:der|des|in|of|de|d['’]|en)?\s*(.+)$", re.IGNORECASE
+    r"^(?:studium|studies|study|études|estudios)\s+(?!abroad)(?:der|des|in|of|de|d['’]|en)?\s*(.+)$", re.IGNORECASE
 )
 _LABEL = re.compile(
     r"^(?:degree|institution|university|school|abschluss|hochschule|universität|major|studiengang|schule|fachrichtung|area|field of study|title|titulación|centro|diplôme|établissement)\s*:\s*",
@@ -73,8 +75,8 @@ def education_of(rows: list[Row]) -> list[Education]:
     current = _Found()
     above: Row | None = None
     for row in rows:
-        _details(row, current)
         if _is_detail(row, above):
+            _details(row, current)
             current.closed = current.closed or not current.empty
             above = row
             continue
@@ -83,8 +85,8 @@ def education_of(rows: list[Row]) -> list[Education]:
         if _begins(read, current, row):
             found.append(current)
             current = _Found()
-            _details(row, current)
         _merge(current, read)
+        _details(row, current)
     found.append(current)
     _lend_schools(found)
     return [_education(one) for one in found if one.school or one.degree or (one.others and one.span)]
@@ -95,7 +97,7 @@ def _is_detail(row: Row, above: Row | None) -> bool:
     if _COURSES.match(text) or _DETAIL.match(text) or text[:1].islower():
         return True
     if row.bullet:
-        return not (DEGREE.search(text) and (SCHOOL.search(text) or row.span is not None)) and not (
+        return not (degree_in(text) and (SCHOOL.search(text) or row.span is not None)) and not (
             SCHOOL.search(text) and row.span is not None
         )
     if len(text) > 140 or (text.endswith(".") and text.count(" ") > 7):
@@ -110,6 +112,10 @@ def _details(row: Row, current: _Found) -> None:
     score = SCORE.search(row.text)
     if score is not None and current.score is None and (not current.empty or score["score"]):
         current.score = (score["score"] or score["before"] or score["honours"]).strip()
+    named = _NAMED.match(row.text)
+    if named is not None and current.degree is None:
+        degree = degree_in(named[1])
+        current.degree = degree.group().strip(" ,(") if degree is not None else named[1].split("(")[0].strip()
     courses = _COURSES.match(row.text)
     if courses is not None:
         current.courses += [one.strip(" .") for one in re.split(r"[,;•|]", courses[1]) if one.strip(" .")]
@@ -126,8 +132,8 @@ def _read(row: Row) -> _Read:
             text = f"{text[: again.begin]}\t{text[again.end :]}"
     read = _Read(span=span)
     for raw in _MARKS.split(text):
-        piece = _LABEL.sub("", raw.strip(" ,|–—-•·:;()[]")).strip()
-        if not piece or (is_place(piece) and not SCHOOL.search(piece)):
+        piece = clean(_LABEL.sub("", raw.strip(" ,|–—-•·:;[]")))
+        if not piece or (is_place(piece) and ("," in piece or not SCHOOL.search(piece))):
             continue
         split = split_place(piece)
         if split is not None and SCHOOL.search(split[0]):
@@ -140,21 +146,28 @@ def _read(row: Row) -> _Read:
 def _parted(piece: str) -> list[str]:
     """A piece that holds degree and school, with a comma or a word between them, in two."""
     joint = _FROM.match(piece)
-    if joint is not None and DEGREE.search(joint[1]) and SCHOOL.search(joint[2]) and not SCHOOL.search(joint[1]):
+    if joint is not None and degree_in(joint[1]) and SCHOOL.search(joint[2]) and not SCHOOL.search(joint[1]):
         return [joint[1], joint[2]]
-    degree = DEGREE.search(piece)
+    halves = [half.strip(" .,") for half in PREFIXED.split(piece, maxsplit=1)]
+    if len(halves) == 2 and not SCHOOL.search(halves[0]) and "," not in piece and degree_in(halves[0]):
+        return halves
+    degree = degree_in(piece)
     school = SCHOOL.search(piece)
+    if degree is None and school is not None and "," in piece:
+        said, _, where = piece.partition(",")
+        if _STUDIED.match(said) and SCHOOL.search(where):
+            return [said, where.strip()]
     if degree is None or school is None or "," not in piece or _inside(piece, degree):
-        return [piece]
+        return halves if len(halves) == 2 and degree is not None and not SCHOOL.search(halves[0]) else [piece]
     parts = [part.strip() for part in piece.split(",") if part.strip()]
     groups: list[list[str]] = [[]]
     was: bool | None = None
     for part in parts:
         schooled = SCHOOL.search(part) is not None and DEGREE.match(part) is None
-        if was is not None and schooled != was and (schooled or DEGREE.search(part) or was is False):
+        if was is not None and schooled != was and (schooled or degree_in(part) or was is False):
             groups.append([])
         groups[-1].append(part)
-        was = schooled if schooled or was is None or DEGREE.search(part) else was
+        was = schooled if schooled or was is None or degree_in(part) else was
     return [", ".join(group) for group in groups if group]
 
 
@@ -167,7 +180,7 @@ def _inside(piece: str, degree: re.Match[str]) -> bool:
 
 
 def _place(said: str, read: _Read) -> None:
-    degree = DEGREE.search(said)
+    degree = degree_in(said)
     school = SCHOOL.search(said)
     if (
         school is not None
@@ -219,6 +232,8 @@ def _degree(said: str, found: re.Match[str]) -> tuple[str, str | None]:
         return f"{before} {name}", None
     if not area and before:
         area = re.sub(r"\s+(?:in|of|\()$", "", before).strip(" ,(")
+    if area.count("(") > area.count(")"):
+        area = area.partition("(")[0].strip(" ,")
     return name, area or None
 
 

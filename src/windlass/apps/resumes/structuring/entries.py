@@ -9,7 +9,7 @@ from itertools import pairwise
 from windlass.apps.resumes.structuring.contact import joined
 from windlass.apps.resumes.structuring.rows import Row
 from windlass.apps.resumes.vocabulary.dates import Span
-from windlass.apps.resumes.vocabulary.places import split_place
+from windlass.apps.resumes.vocabulary.places import is_place, split_place
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
 _ACTION = re.compile(
@@ -96,7 +96,7 @@ def _kind(row: Row, above: Row | None, before: str, *, marked: bool, margin: flo
     if text[0].islower() or len(text) > 115 or _LABEL.match(text):
         return "body"
     if (
-        text.endswith((".", ";")) and words > 5 and not re.search(r"(?:Inc|Ltd|Co|Corp|e\.V|S\.A|Dipl|jr)\.$", text)
+        text.endswith((".", ";")) and words > 2 and not re.search(r"(?:Inc|Ltd|Co|Corp|e\.V|S\.A|Dipl|jr)\.$", text)
     ) or text.endswith(":"):
         return "body"
     if row.bold and len(text) < 90:
@@ -118,7 +118,9 @@ def _kind(row: Row, above: Row | None, before: str, *, marked: bool, margin: flo
         and split_place(text) is None
     ):
         return "body"
-    if (_ACTION.match(text) and title_worth(text) < 0.9) or (_PAST.match(text) and words > 2):
+    if (_ACTION.match(text) and title_worth(text) < 0.9) or (
+        _PAST.match(text) and words > 2 and title_worth(text) < 0.65
+    ):
         return "body"
     if words > 12 and "\t" not in text and "|" not in text:
         return "body"
@@ -134,6 +136,8 @@ def _dates(row: Row) -> bool:
     if span.ranged:
         return not (row.bullet and len(text) > 90)
     if row.bullet or len(text) > 90:
+        return False
+    if text.endswith(".") and text.count(" ") > 3:
         return False
     before, after = text[: span.begin], text[span.end :]
     alone = not before.strip(" (,|–-•\t") or not after.strip(" ),.|–-•\t")
@@ -186,10 +190,14 @@ def _boundary(group: list[Row], before: int, after: int, lead: int) -> int:
     widest = max(gaps)
     if widest > 0 and widest > 1.2 * min(gap for gap in gaps if gap >= 0) and widest - min(gaps) > 0.25:
         return between[gaps.index(widest)]
+    if lead:
+        first = before + 1
+        while first < after and is_place(group[first].text):
+            first += 1
+        if lead <= after - first <= 3:
+            return first  # titles stand above dates: all below the last date and its place is of the next
     wanted = after - lead
-    if before < wanted <= after:
-        return wanted
-    return after
+    return wanted if before < wanted <= after else after
 
 
 def _add_undated(entries: list[Entry], group: list[Row], *, dates_only: bool) -> None:
@@ -217,6 +225,8 @@ def told(rows: list[Row]) -> tuple[str | None, list[str]]:
     above: Row | None = None
     for row in rows:
         text = row.text.replace("\t", " ")
+        if text.endswith(":") and text.count(" ") < 4 and not row.bullet:
+            continue  # "Responsibilities:"
         if row.bullet:
             points.append(text)
         elif pointed and points and (above is not None and (row.x > above.x - 1 or text[:1].islower() or row.gap == 0)):

@@ -18,6 +18,8 @@ _PAGE = re.compile(
 _NUMBER = re.compile(r"^[-–\s]*\d{1,2}[-–\s]*$")
 _INLINE = re.compile(r"^([^:]{3,40}?)\s*:\s*(\S.*)$")
 _OPEN = re.compile(r"(?:19|20)\d\d\s*(?:[-–—]|\bto|\bbis|\bà|\ba)$", re.IGNORECASE)
+_HANGING = re.compile(r"\s(?:de|del|de la|de los|of|of the|the|and|und|für|&|di|du|des|der)$")
+"""what cannot end a name"""
 _CLOSED = re.compile(rf"^(?:(?:[^\W\d]{{3,10}}\.?\s+|\d{{1,2}}[./]){{0,2}}(?:19|20)\d\d|(?:{NOW}))\)?$", re.IGNORECASE)
 _UNLIKE_HEADING = re.compile(r"[@\d]|https?:|\.\w{2,3}/|[,;]$")
 
@@ -70,7 +72,7 @@ def rows_of(extracted: Extracted) -> list[Row]:
                 gap = (line.y - above.y) / max(line.size or 10.0, 6.0)
             above = line
             marked = _BULLET.match(line.text)
-            text = line.text[marked.end() :].strip() if marked else line.text
+            text = (line.text[marked.end() :].strip() if marked else line.text).replace(" ,", ",")
             if not text:
                 continue
             rows.append(
@@ -105,6 +107,9 @@ def _ranges_joined(rows: list[Row]) -> list[Row]:
     for row in rows:
         last = kept[-1] if kept else None
         if last is not None and last.block == row.block and not row.bullet:
+            if _HANGING.search(last.text) and len(row.text) < 40 and last.bold == row.bold and row.gap < 1.8:
+                last.text = f"{last.text} {row.text}"
+                continue
             for at, cell in ((0, last.cells[0]), (len(last.cells) - 1, last.cells[-1])):
                 first = row.cells[0]
                 open_end = _OPEN.search(cell)

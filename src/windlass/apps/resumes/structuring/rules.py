@@ -77,7 +77,7 @@ def _languages_apart(parts: list[Part]) -> list[Part]:
     """A line "Languages: English, German" among the skills is a section of its own."""
     found: list[Part] = []
     for part in parts:
-        if part.section != "skills":
+        if part.section in {"languages", None}:
             found.append(part)
             continue
         spoken = []
@@ -88,7 +88,12 @@ def _languages_apart(parts: list[Part]) -> list[Part]:
                 spoken.append(Row(**{**_plain(row), "text": said.strip()}))
             else:
                 rest.append(row)
-        if not any(one.section == "languages" for one in parts) and not spoken and "anguage" in part.title:
+        if (
+            not any(one.section == "languages" for one in parts)
+            and not spoken
+            and "anguage" in part.title
+            and part.section == "skills"
+        ):
             spoken = [row for row in rest if spoken_in(row.text)]
             rest = [row for row in rest if row not in spoken]
         if rest:

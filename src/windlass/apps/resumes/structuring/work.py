@@ -13,10 +13,10 @@ from windlass.apps.resumes.vocabulary.places import is_place, split_place, sure_
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
 _MARKS = re.compile(
-    r"\s+[|•·‖¦]\s+|\s+[–—―-]{1,2}\s+|\s*[|•·]\s*|\s+/{1,2}\s+|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|:\s+(?=[A-ZÄÖÜÉ])"
+    r"\s+[|•·‖¦]\s+|\s+[–—―－-]{1,2}\s+|\s*[|•·]\s*|\s+/{1,2}\s+|\s*;\s+|(?<=[\w)])\s*[–—]\s*(?=[^\W\d])|:\s+(?=[A-ZÄÖÜÉ])"
 )
 _AT = re.compile(
-    r"^(.{3,70}?)(?:\s+(?:at|bei|beim|chez|with|w/|bij|presso|na|no|für|for)\s+|\s*@\s*)(?:der |dem |die |the (?=[a-z]))?(.{2,80})$"
+    r"^(.{3,70}?)(?:\s+(?:at|bei|beim|chez|with|bij|presso)\s+|\s*@\s*)(?:der |dem |die |the (?=[a-z]))?(.{2,80})$"
 )
 _KIND = re.compile(
     r"^\(?(?:full[- ]?time|part[- ]?time|contract|contractor|permanent|temporary|seasonal|vollzeit|teilzeit|befristet|unbefristet|festanstellung|"
@@ -70,6 +70,7 @@ def work_of(rows: list[Row]) -> list[Work]:
         else:
             place = head.place
         if name is not None:
+            name, place = _parted(name, place)
             company = name, place
         if position is None and name is None and not entry.body:
             continue
@@ -82,6 +83,15 @@ def work_of(rows: list[Row]) -> list[Work]:
             )
         )  # fmt: skip
     return found
+
+
+def _parted(name: str, place: str | None) -> tuple[str, str | None]:
+    """A company and a place whose name is not known: "Octopode, Villeurbanne"."""
+    said, _, rest = name.partition(", ")
+    named = rest and "," not in rest and all(word[:1].isupper() for word in rest.split()) and len(rest.split()) <= 3
+    if place is None and named and rest.isprintable() and company_worth(rest) < 0.15 and title_worth(rest) < 0.5:
+        return said, rest
+    return name, place
 
 
 def _dates(span: Span | None) -> tuple[str | None, str | None]:
@@ -115,7 +125,7 @@ def head_of(rows: list[Row]) -> Head:
                 text = text[: again.begin] + "\t" + text[again.end :]
         for raw in text.split("\t"):
             said = _LASTED.sub(" ", raw) if re.search(r"\d", raw) else raw
-            said = _clean(_LABELS.sub("", said.strip(" ,|–—-•·:;/").strip()))
+            said = clean(_LABELS.sub("", said.strip(" ,|–—－-•·:;/").strip()))
             if not said:
                 continue
             if is_place(said) and title_worth(said) < 0.7:
@@ -123,7 +133,7 @@ def head_of(rows: list[Row]) -> Head:
                 continue
             cells.append(said)
             for piece in _MARKS.split(said):
-                kept = _clean(piece)
+                kept = clean(piece)
                 if not kept or _KIND.match(kept):
                     continue
                 if is_place(kept) and title_worth(kept) < 0.7:
@@ -154,7 +164,8 @@ def head_of(rows: list[Row]) -> Head:
     return Head(pieces=_commas(pieces), cells=cells, place=place)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Without marks at its ends, and without half a pair of parentheses."""
     said = re.sub(r"\(\s*\)|\[\s*\]", "", text).strip(" ,|–—-•·:;/").strip()
     if said.count("(") > said.count(")"):
         said = said.removesuffix("(").strip() if said.endswith("(") else said + ")" * said.startswith("(")

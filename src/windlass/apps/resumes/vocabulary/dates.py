@@ -61,7 +61,7 @@ SINCE = re.compile(
     re.IGNORECASE,
 )
 POINT = re.compile(
-    rf"(?<![\w/@.$€£#,])(?P<whole>(?:(?:expected|anticipated|graduated|graduation|voraussichtlich|prévu|class of|est\.?|obtenu|issued|erworben|in|en|bis|until|hasta)\s*:?\s+)?(?P<start>{_POINT}))(?![\w@%]|[.,]\d)",
+    rf"(?<![\w/@.$€£#,])(?P<whole>(?:(?:expected|anticipated|graduated|graduation|voraussichtlich|prévu|class of|est\.?|obtenu|issued|erworben|in|en|bis|until|hasta|exp\.?|expires|valid until|gültig bis|until)\s*:?\s+)?(?P<start>{_POINT}))(?![\w@%]|[.,]\d)",
     re.IGNORECASE,
 )
 

@@ -22,7 +22,7 @@ _SAID: dict[Section, str] = {
         personalia|persoonsgegevens""",
     "summary": """summary|professional summary|career summary|executive summary|profile|professional profile|personal profile|
         career profile|about|about me|objective|career objective|professional objective|personal statement|overview|introduction|
-        bio|biography|who i am|summary of qualifications|qualifications summary|profile summary|professional overview|highlights|
+        bio|biography|who i am|summary of qualifications|qualifications summary|profile summary|professional overview|
         career highlights|career overview|resume summary|resume objective|statement|mission|
         profil|kurzprofil|uber mich|zusammenfassung|personliches profil|berufliches profil|profil professionnel|ziel|karriereziel|
         berufsziel|kurzvorstellung|zu meiner person|berufliche zielsetzung|qualifikationsprofil|
@@ -66,7 +66,7 @@ _SAID: dict[Section, str] = {
         trayectoria academica|educacion academica|formacion reglada|titulacion|
         istruzione|formazione|istruzione e formazione|titoli di studio|studi|educacao|formacao|formacao academica|escolaridade|
         historico academico|percurso academico|opleiding|opleidingen|onderwijs|educatie|studie""",
-    "skills": """skills|technical skills|key skills|core skills|core competencies|competencies|competences|expertise|areas of expertise|
+    "skills": """skills|highlights|technical skills|key skills|core skills|core competencies|competencies|competences|expertise|areas of expertise|
         technologies|technical proficiencies|technical expertise|tools|tech stack|technology|technology stack|proficiencies|
         skills and abilities|abilities|strengths|key competencies|professional skills|relevant skills|soft skills|hard skills|
         technical competencies|software|software skills|computer skills|it skills|skill set|skillset|skill summary|skills summary|
@@ -152,7 +152,19 @@ for _section, _names in _SAID.items():
 
 _JOINED = re.compile(r"\s+(?:and|und|et|y|e|en|amp)\s+|\s*[&/,+|]\s*")
 _ASIDE = re.compile(r"^\W*(?:\d{1,2}|[ivx]{1,4}|[a-h])[.)]\s+")
-_MORE = {"additional", "professional", "relevant", "selected", "key", "other", "technical", "my", "personal", "current"}
+_MORE = {
+    "top",
+    "additional",
+    "professional",
+    "relevant",
+    "selected",
+    "key",
+    "other",
+    "technical",
+    "my",
+    "personal",
+    "current",
+}
 
 
 def plain(text: str) -> str:

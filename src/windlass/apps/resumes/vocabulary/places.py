@@ -241,7 +241,8 @@ def is_place(text: str) -> bool:
         len(part.split()) <= 3 for part in parts
     ):
         return False
-    return _NOT_PLACE.search(said) is None
+    found = _NOT_PLACE.search(said)
+    return found is None or (found.group().lower() == "college" and bare[-1] in _STATES and len(parts) == 2)
 
 
 def sure_place(text: str) -> bool:
