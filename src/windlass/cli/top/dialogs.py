@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 HELP: tuple[tuple[str, str], ...] = (
     ("1 2 3", "queues, workers, running jobs"),
     ("4 5", "failures, jobs"),
-    ("Tab", "the next of these"),
+    ("Tab", "the next view"),
     ("↑ ↓ PgUp PgDn", "choose a row"),
     ("Enter", "open the job; the jobs of a queue, worker or failure"),
-    ("Esc", "back; away with the filter"),
+    ("Esc", "back; clear the filter"),
     ("/", "filter: status:failed queue:mail ran>5s"),
     ("s", "sort by the next column"),
-    (".", "hold the screen, and let it go on"),
+    (".", "freeze the screen, or go on"),
     ("p", "pause or resume the queue (asks)"),
     ("r", "retry the job"),
     ("C", "cancel the job (asks)"),
     ("D", "delete the job (asks)"),
-    ("R", "replay a kind of failure (asks)"),
+    ("R", "replay all jobs of a failure (asks)"),
     ("q", "quit"),
 )
 
