@@ -54,7 +54,7 @@ def text(name: str = "Ada Quillfeather", word: str = "Zorblatt") -> bytes:
 def pdf(name: str = "Ada Quillfeather", word: str = "Zorblatt") -> bytes:
     out = io.BytesIO()
     canvas: Any = Canvas(out, pagesize=A4)
-    y = 800
+    y = 800.0
     for index, line in enumerate(lines_of(name, word)):
         heading = line in ("Summary", "Experience", "Education", "Skills", "Languages")
         size = 20 if index == 0 else 13 if heading else 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -159,7 +160,7 @@ def test_what_was_done_counts_more_than_what_is_listed(resume: Resume) -> None:
     ],
 )
 def test_what_makes_a_document_hard_to_read_costs_points_and_is_said(
-    worse: dict[str, int], resume: Resume, facts: Facts
+    worse: dict[str, Any], resume: Resume, facts: Facts
 ) -> None:
     before, after = score(resume, facts, DESCRIPTION), score(resume, replace(facts, **worse), DESCRIPTION)
     assert points(after, "parseability") < points(before, "parseability")
