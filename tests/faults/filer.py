@@ -30,9 +30,9 @@ class Slow:
         return getattr(self._real, name)
 
     async def put(self, content: Content, *, largest: int) -> Blob:
-        await asyncio.sleep(random.uniform(0, SLOWEST / 4))
+        await asyncio.sleep(random.uniform(0, SLOWEST / 4))  # how slow the disk is
         blob = await self._real.put(content, largest=largest)
-        await asyncio.sleep(random.uniform(0, SLOWEST))
+        await asyncio.sleep(random.uniform(0, SLOWEST))  # the same
         return blob
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from windlass import Handle, Windlass
     from windlass.apps.blobs.blobs import Blobs
     from windlass.apps.files.records.records import Records
-    from windlass.web import Routes
+    from windlass.web import Room, Routes
 
 TYPE = "files.write"
 """of the jobs that write"""
@@ -238,8 +238,15 @@ def install(app: Windlass, settings: FilesSettings | None = None) -> Files:
     """Give an application files: the job that writes, routes and pages."""
     files = Files(app, settings or app.settings_of("files", FilesSettings))
     app.add_routes(lambda: _routes(files))
+    app.add_pages(lambda: _room(files))
     _INSTALLED[app] = files
     return files
+
+
+def _room(files: Files) -> Room:
+    from windlass.apps.files.pages.room import room  # only who serves loads it
+
+    return room(files)
 
 
 def _routes(files: Files) -> Routes:
