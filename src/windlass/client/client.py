@@ -17,6 +17,7 @@ from windlass.client.enqueueing import Coalescer, Ids
 from windlass.client.handle import Handle
 from windlass.client.inheriting import Inheritance
 from windlass.client.options import Asked, lay_over
+from windlass.client.reading import Reading
 from windlass.client.surrounding import surrounded, surrounded_now
 from windlass.client.timing import timed
 from windlass.core.draft import Draft, Options
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from windlass.core.handler import Declaration
+    from windlass.core.job import Job
     from windlass.core.payload import Codec
     from windlass.core.registry import Registry
     from windlass.core.sealing import Seals
@@ -117,6 +119,7 @@ class Client:
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._coalescer: Coalescer | None = None
+        self._reading = Reading(self._several)
         self._changes = Changes(store.notices)
         self._catalogue = Catalogue(store, seals)
         self._background = Background()
@@ -191,6 +194,13 @@ class Client:
         self._coalescer = Coalescer(partial(self._insert, self.store))
         self._changes = Changes(self.store.notices)
         self._catalogue = Catalogue(self.store, self.seals)
+
+    async def read(self, job_id: str, user: str | None = None) -> Job | None:
+        """A job, if it is there and this user's; those asked for at the same moment are read together."""
+        return await self._reading.get(job_id, user)
+
+    async def _several(self, ids: Sequence[str], user: str | None) -> list[Job | None]:
+        return await (await self.ready()).views.get(ids, user)
 
     async def published(self, name: str) -> Published | None:
         """What a worker elsewhere declares of a type; None of one whose handler is here, or that nobody has told of."""

@@ -41,8 +41,7 @@ class Handle(Generic[R_co]):
 
     async def job(self) -> Job:
         """The job as the store has it now; JobNotFound when it is gone."""
-        store = await self._client.ready()
-        [found] = await store.views.get([self.id])
+        found = await self._client.read(self.id)
         if found is None:
             raise JobNotFound(self.id)
         return found

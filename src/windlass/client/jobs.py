@@ -64,8 +64,7 @@ class JobsRoom:
 
     async def get(self, job_id: str) -> Job:
         """The job; JobNotFound when there is none."""
-        store = await self._client.ready()
-        [found] = await store.views.get([check_id(job_id)], self.user)
+        found = await self._client.read(check_id(job_id), self.user)
         if found is None:
             raise JobNotFound(job_id)
         return found
