@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import os
 import random
+import signal
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,40 @@ from windlass.apps.imports.settings import ImportsSettings
 
 KILLS = int(os.environ.get("WINDLASS_TEST_KILLS", "3"))
 """so often a worker is killed; at length 50"""
-ROWS = 100 * max(KILLS, 10)
+ROWS = 120 * max(KILLS, 5)
 SEED = 7
 
 
+class Mortal:
+    """Workers that are started one after another, and die."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def start(self, batches: int, seconds: float) -> None:
+        """One that is killed so long after it has begun to write so many batches; with 0 it lives."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{batches} {seconds}\n".encode())
+        await self._process.stdin.drain()
+
+    async def dead(self) -> None:
+        assert self._process.stdout is not None
+        assert await self._process.stdout.readline() == b"dead\n"
+
+
 @asynccontextmanager
-async def dying(url: str, namespace: str, folder: Path) -> AsyncGenerator[asyncio.subprocess.Process, None]:
+async def mortal(url: str, namespace: str, folder: Path) -> AsyncGenerator[Mortal, None]:
     words = ["-m", "tests.apps.imports.dying", url, namespace, str(folder)]
-    process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    await process.stdout.readline()
-    yield process
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdin=pipe, stdout=pipe, start_new_session=True
+    )
+    try:
+        yield Mortal(process)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 async def undisturbed(folder: Path, order: Order) -> tuple[Summary, list[dict[str, Any]]]:
@@ -53,9 +74,11 @@ async def undisturbed(folder: Path, order: Order) -> tuple[Summary, list[dict[st
     return summary, rows
 
 
-@pytest.mark.timeout(60 + 5 * KILLS)
+@pytest.mark.timeout(60 + 10 * KILLS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_import_whose_workers_are_killed_is_like_an_undisturbed_one(kind: str, tmp_path: Path) -> None:
+async def test_an_import_whose_workers_are_killed_is_like_an_undisturbed_one(
+    kind: str, tmp_path: Path, tell: Callable[[str], None]
+) -> None:
     chance = random.Random(SEED)
     rows: list[Any] = [(f"bad {n}", "x") if n % 50 == 0 else row for n, row in enumerate(customers(ROWS), 1)]
     rows += customers(30)  # come twice: one insert, one update
@@ -71,13 +94,16 @@ async def test_an_import_whose_workers_are_killed_is_like_an_undisturbed_one(kin
         async with app:
             handle = await imports.start("customers", order, owner="ann")
             killed = 0
-            while killed < KILLS and (await handle.job()).status is not Status.SUCCEEDED:
-                async with dying(url, namespace, tmp_path) as process:
-                    await asyncio.sleep(chance.uniform(0.0, 0.5))  # the moment of its death is the subject
-                    process.kill()
+            async with mortal(url, namespace, tmp_path) as workers:
+                while killed < KILLS:
+                    # In the middle of a batch: before its rows, between them and the ledger, behind both.
+                    await workers.start(chance.randint(1, 5), chance.uniform(0.0, 0.03))
+                    await workers.dead()
                     killed += 1
-            async with dying(url, namespace, tmp_path):
-                summary = await handle.result(timeout=60)
+                assert (await handle.job()).status is not Status.SUCCEEDED
+                await workers.start(0, 0)
+                summary = await handle.result(timeout=120)
+            tell(f"{kind}: {killed} workers killed on the way through {summary.total_rows:,} rows")
             found = await Database(kind, url).rows(imports.handler("customers"))
         app.close()
     assert found == table
