@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from playwright.sync_api import sync_playwright
@@ -12,7 +12,7 @@ from tests.web.dashboard.browsing import ARGUMENTS, PROGRAMS
 
 
 @contextmanager
-def printer() -> Iterator[Callable[[str], bytes]]:
+def printer() -> Generator[Callable[[str], bytes]]:
     """A function from a page of HTML to its PDF."""
     with sync_playwright() as playwright:
         found = next((path for path in map(shutil.which, PROGRAMS) if path), None)

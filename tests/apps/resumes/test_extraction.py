@@ -9,8 +9,8 @@ from typing import Any
 
 import docx
 import pytest
+from docx import oxml
 from docx.enum.text import WD_COLOR_INDEX
-from docx.oxml import OxmlElement
 from docx.shared import Pt, RGBColor
 from reportlab.lib.pagesizes import A4  # type: ignore[import-untyped]  # it has no types
 from reportlab.lib.utils import ImageReader  # type: ignore[import-untyped]  # the same
@@ -329,7 +329,8 @@ def test_white_text_of_a_docx_on_a_dark_ground_is_seen() -> None:
 def test_text_boxes_of_a_docx_are_read_once() -> None:
     def fill(document: Any) -> None:
         run = document.add_paragraph("before").runs[0]
-        box, paragraph, inner, text = (OxmlElement(name) for name in ("w:txbxContent", "w:p", "w:r", "w:t"))
+        made: Any = oxml
+        box, paragraph, inner, text = (made.OxmlElement(name) for name in ("w:txbxContent", "w:p", "w:r", "w:t"))
         text.text = "in a box"
         inner.append(text)
         paragraph.append(inner)

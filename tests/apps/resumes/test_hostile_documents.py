@@ -57,7 +57,7 @@ def many_parts() -> bytes:
 def lying_size() -> bytes:
     data = bytearray(repacked({"word/media/a.png": bytes(9 * MIB)}))
     at = data.find(b"PK\x01\x02", data.find(b"word/media/a.png") + 16)
-    while at >= 0 and data[at + 46 : at + 46 + 16] != b"word/media/a.png":
+    while at >= 0 and bytes(data[at + 46 : at + 62]) != b"word/media/a.png":
         at = data.find(b"PK\x01\x02", at + 4)
     data[at + 24 : at + 28] = struct.pack("<I", 10)
     return bytes(data)

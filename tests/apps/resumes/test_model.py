@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,10 +45,10 @@ class Endpoint:
     """A server that answers each request with what it is given next; the last answer stays."""
 
     answers: list[tuple[int, dict[str, str], bytes] | str]
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[str] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    headers: list[str] = field(default_factory=list[str])
     url: str = ""
-    serving: set[asyncio.Task[Any]] = field(default_factory=set)
+    serving: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -281,6 +281,6 @@ def test_the_key_is_never_shown() -> None:
 
 
 def test_an_unknown_setting_is_refused() -> None:
-    make: Callable[..., ModelSettings] = ModelSettings
+    make: Any = ModelSettings
     with pytest.raises(ValueError, match="tool"):
         make(model="m", tool="x")

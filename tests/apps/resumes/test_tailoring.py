@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,9 +19,11 @@ from windlass.apps.resumes.tailoring.tailor import tailor
 def facts(value: Any, where: str = "") -> set[tuple[str, str]]:
     """Every value of a resume with the place in which it stands, whatever the order."""
     if isinstance(value, dict):
-        return {fact for name, one in value.items() for fact in facts(one, f"{where}.{name}")}
+        mapping = cast("dict[str, Any]", value)
+        return {fact for name, one in mapping.items() for fact in facts(one, f"{where}.{name}")}
     if isinstance(value, list):
-        return {fact for one in value for fact in facts(one, where)}
+        values = cast("list[Any]", value)  # type: ignore[redundant-cast]  # pyright knows less
+        return {fact for one in values for fact in facts(one, where)}
     return {(where, str(value))}
 
 

@@ -12,9 +12,9 @@ from windlass.apps.resumes.resume import Resume
 
 @dataclass(slots=True)
 class Accuracy:
-    right: Counter[str] = field(default_factory=Counter)
-    asked: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
+    right: Counter[str] = field(default_factory=Counter[str])
+    asked: Counter[str] = field(default_factory=Counter[str])
+    wrong: list[str] = field(default_factory=list[str])
 
     def of(self, *fields: str) -> float:
         return sum(self.right[one] for one in fields) / max(1, sum(self.asked[one] for one in fields))

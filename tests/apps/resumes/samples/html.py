@@ -47,7 +47,7 @@ def _section(title: str, inner: str) -> str:
 
 
 def _pairs(pairs: list[Pair]) -> str:
-    lines = []
+    lines: list[str] = []
     for at, (left, right) in enumerate(pairs):
         said = f"<b>{escape(left)}</b>" if at == 0 else escape(left)
         lines.append(f"<div class=row><span>{said}</span><span>{escape(right)}</span></div>")
@@ -55,7 +55,7 @@ def _pairs(pairs: list[Pair]) -> str:
 
 
 def _work(person: Person, wording: Wording, layout: str) -> str:
-    entries = []
+    entries: list[str] = []
     for job in person.jobs:
         points = "<ul>" + "".join(f"<li>{escape(point)}</li>" for point in job.points) + "</ul>"
         if layout == "dated":
@@ -67,7 +67,7 @@ def _work(person: Person, wording: Wording, layout: str) -> str:
 
 
 def _studies(person: Person, wording: Wording, layout: str) -> str:
-    entries = []
+    entries: list[str] = []
     for study in person.studies:
         if layout == "dated":
             span = f"{when(person, (study.start, 10), wording)}{wording.dash}{when(person, (study.end, 9), wording)}"

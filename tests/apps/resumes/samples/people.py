@@ -210,7 +210,7 @@ def person(language: str, seed: int) -> Person:
     name = chance.choice(pool.names)
     count = chance.randint(2, 4)
     titles, companies = chance.sample(pool.titles, count), chance.sample(pool.companies, count)
-    jobs = []
+    jobs: list[Job] = []
     year, month = 2024, chance.randint(1, 12)
     for at in range(count):
         length = chance.randint(1, 4)

@@ -76,7 +76,8 @@ class Facts:
     @staticmethod
     def of(given: dict[str, Any]) -> Facts:
         """The facts that `as_json` gave."""
-        return Facts(**{**given, "notes": tuple(given.get("notes", ()))})
+        told: dict[str, Any] = {**given, "notes": tuple(given.get("notes", ()))}
+        return Facts(**told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,14 @@
-"""How the text of a DOCX is set: by its runs, or by the styles that they have, each of which is read once."""
+"""How the text of a DOCX is set: by its runs, or by the styles that they have, each of which is read once.
+
+What python-docx gives is Any here: much of it has no types.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from docx.document import Document
 from docx.oxml.ns import qn
-from docx.text.paragraph import Paragraph
-from docx.text.run import Run
 
 _DEEPEST = 8
 _OFF = frozenset(("0", "false", "off", "none"))
@@ -28,7 +28,7 @@ class Look:
 class Styles:
     """The styles of one document. python-docx looks each up anew for each run, which takes a hundred times as long."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Any) -> None:
         self._looks: dict[str, Look] = {}
         self._usual: str | None = None
         for style in document.styles.element.iterchildren(qn("w:style")):
@@ -45,21 +45,21 @@ class Styles:
             if style.get(qn("w:type")) == "paragraph" and style.get(qn("w:default")) not in {None, *_OFF}:
                 self._usual = identity
 
-    def name(self, paragraph: Paragraph) -> str:
+    def name(self, paragraph: Any) -> str:
         """The name of a paragraph's style, in small letters."""
         return self._looks.get(self._of(paragraph) or "", Look()).name
 
-    def size(self, run: Run, paragraph: Paragraph) -> float:
+    def size(self, run: Any, paragraph: Any) -> float:
         """In points; 0 where nothing says."""
         return float(self._found(run, paragraph, "size") or 0.0)
 
-    def bold(self, run: Run, paragraph: Paragraph) -> bool:
+    def bold(self, run: Any, paragraph: Any) -> bool:
         return bool(self._found(run, paragraph, "bold"))
 
-    def hidden(self, run: Run, paragraph: Paragraph) -> bool:
+    def hidden(self, run: Any, paragraph: Any) -> bool:
         return bool(self._found(run, paragraph, "hidden"))
 
-    def _found(self, run: Run, paragraph: Paragraph, what: str) -> Any:
+    def _found(self, run: Any, paragraph: Any, what: str) -> Any:
         properties = run._r.find(qn("w:rPr"))  # noqa: SLF001  # its public names look styles up
         own = getattr(_said(properties), what)
         if own is not None:
@@ -76,7 +76,7 @@ class Styles:
                 identity = look.base
         return None
 
-    def _of(self, paragraph: Paragraph) -> str | None:
+    def _of(self, paragraph: Any) -> str | None:
         properties = paragraph._p.find(qn("w:pPr"))  # noqa: SLF001  # the same
         style = properties.find(qn("w:pStyle")) if properties is not None else None
         return style.get(qn("w:val")) if style is not None else self._usual

@@ -8,9 +8,8 @@ from io import BytesIO
 from typing import Any
 
 import docx
-from docx.document import Document
 from docx.oxml.ns import qn
-from docx.table import Table, _Cell
+from docx.table import Table
 from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 
@@ -33,7 +32,7 @@ def read_docx(data: bytes, limits: Limits) -> Extracted:
     """What a person sees of a DOCX; DocumentRefused says why it cannot be read."""
     check_archive(data, limits)
     try:
-        document = docx.Document(BytesIO(data))
+        document: Any = docx.Document(BytesIO(data))
         return _Reading(document, limits).read()
     except (KeyError, ValueError, AttributeError, TypeError, IndexError, SyntaxError, RecursionError):
         # python-docx has no error of its own for documents that are not what they should be.
@@ -41,7 +40,7 @@ def read_docx(data: bytes, limits: Limits) -> Extracted:
 
 
 class _Reading:
-    def __init__(self, document: Document, limits: Limits) -> None:
+    def __init__(self, document: Any, limits: Limits) -> None:
         self._document, self._limits = document, limits
         self._hidden: list[Hidden] = []
         self._notes: list[str] = []
@@ -100,15 +99,16 @@ class _Reading:
     def _content(self, container: Any, block: int, deep: int) -> None:
         for item in container.iter_inner_content():
             if isinstance(item, Paragraph):
-                self._paragraph(item, block)
-                for box in _text_boxes(item._p):  # noqa: SLF001  # boxes have no public name
+                paragraph: Any = item
+                self._paragraph(paragraph, block)
+                for box in _text_boxes(paragraph._p):  # noqa: SLF001  # boxes have no public name
                     number = block if block < 0 else next(self._blocks)
                     for inner in box.iter(qn("w:p")):
-                        self._paragraph(Paragraph(inner, item._parent), number)  # noqa: SLF001  # the same
+                        self._paragraph(Paragraph(inner, paragraph._parent), number)  # noqa: SLF001  # the same
             elif isinstance(item, Table) and deep < _DEEPEST:
                 self._table(item, block, deep)
 
-    def _paragraph(self, paragraph: Paragraph, block: int) -> None:
+    def _paragraph(self, paragraph: Any, block: int) -> None:
         for line in self._read_paragraph(paragraph, block):
             self._put(line)
 
@@ -117,7 +117,7 @@ class _Reading:
             self._left -= len(line.text)
             self._lines.append(line)
 
-    def _read_paragraph(self, paragraph: Paragraph, block: int) -> list[Line]:
+    def _read_paragraph(self, paragraph: Any, block: int) -> list[Line]:
         self._y += _LINE
         said, size, letters, bold = "", 0.0, 0, 0
         for run in _runs(paragraph):
@@ -140,7 +140,7 @@ class _Reading:
         style = self._styles.name(paragraph)
         heading = style.startswith(("heading", "title", "überschrift", "titre", "título"))
         bullet = _is_bullet(paragraph, style)
-        lines = []
+        lines: list[Line] = []
         for at, raw in enumerate(said.split("\n")):
             text = tidy(raw.strip())
             if not text:
@@ -166,7 +166,7 @@ class _Reading:
             return
         self._hidden.append(Hidden(why=why, page=1, characters=len(said), beginning=said[:80]))
 
-    def _unseen(self, run: Run, paragraph: Paragraph) -> str | None:
+    def _unseen(self, run: Any, paragraph: Any) -> str | None:
         font = run.font
         if self._styles.hidden(run, paragraph):
             return "hidden"
@@ -178,7 +178,7 @@ class _Reading:
             return "white"
         return None
 
-    def _table(self, table: Table, block: int, deep: int) -> None:
+    def _table(self, table: Any, block: int, deep: int) -> None:
         self._tables += 1
         for row in table.rows:
             cells = list({id(cell._tc): cell for cell in row.cells}.values())  # noqa: SLF001  # merged cells come twice
@@ -197,7 +197,7 @@ class _Reading:
                 for line in _zipped(held):
                     self._put(Line(text=line.text, x=line.x, y=line.y, size=line.size, bold=line.bold, block=number))
 
-    def _cell(self, cell: _Cell, deep: int) -> list[Line]:
+    def _cell(self, cell: Any, deep: int) -> list[Line]:
         kept, self._lines = self._lines, []
         self._content(cell, 0, deep + 1)
         found, self._lines = self._lines, kept
@@ -223,7 +223,7 @@ class _Reading:
         return 1 + max(rendered, broken)
 
 
-def _runs(paragraph: Paragraph) -> Iterator[Run]:
+def _runs(paragraph: Any) -> Iterator[Any]:
     """All runs in order: those of links, of insertions and of fields, too; deleted ones are no runs."""
     for element in paragraph._p.iter(qn("w:r")):  # noqa: SLF001  # links and insertions are passed over by `runs`
         if not any(parent.tag in {qn("w:txbxContent"), qn("w:del")} for parent in _within(element, paragraph._p)):  # noqa: SLF001
@@ -237,7 +237,7 @@ def _within(element: Any, top: Any) -> Iterator[Any]:
         parent = parent.getparent()
 
 
-def _text(run: Run) -> str:
+def _text(run: Any) -> str:
     """A run's text; symbols of symbol fonts are bullets."""
     said = run.text
     return "".join("•" if 0xF000 <= ord(one) < 0xF100 else "" if 0xE000 <= ord(one) < 0xF900 else one for one in said)
@@ -250,7 +250,7 @@ def _text_boxes(paragraph: Any) -> list[Any]:
     return [box for box in boxes if not any(parent.tag == old for parent in _within(box, paragraph))]
 
 
-def _is_bullet(paragraph: Paragraph, style: str) -> bool:
+def _is_bullet(paragraph: Any, style: str) -> bool:
     properties = paragraph._p.pPr  # noqa: SLF001  # lists have no public name
     numbered = properties.find(qn("w:numPr")) if properties is not None else None
     if numbered is not None:
@@ -259,12 +259,12 @@ def _is_bullet(paragraph: Paragraph, style: str) -> bool:
     return style.startswith(("list bullet", "list number", "aufzählung", "liste à puces", "lista con viñetas"))
 
 
-def _indent(paragraph: Paragraph) -> float:
+def _indent(paragraph: Any) -> float:
     left = paragraph.paragraph_format.left_indent
     return round(left.pt, 1) if left is not None else 0.0
 
 
-def _on_colour(run: Run, paragraph: Paragraph) -> bool:
+def _on_colour(run: Any, paragraph: Any) -> bool:
     """Whether a run, its paragraph or its cell has a ground of its own, on which white can be read."""
     for element in (run._r, *_within(run._r, None)):  # noqa: SLF001  # grounds have no public name
         for name in ("w:rPr", "w:pPr", "w:tcPr", "w:tblPr"):

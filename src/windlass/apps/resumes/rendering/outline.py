@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from windlass.apps.resumes.rendering.wording import Wording, wording_of
 from windlass.apps.resumes.resume import Resume
@@ -77,7 +77,8 @@ def _cleaned(shown: Any) -> Any:
     if isinstance(shown, str):
         return _UNSEEN.sub("", shown)
     if isinstance(shown, tuple):
-        return tuple(_cleaned(one) for one in shown)
+        several = cast("tuple[Any, ...]", shown)  # type: ignore[redundant-cast]  # pyright knows less
+        return tuple(_cleaned(one) for one in several)
     return replace(shown, **{each.name: _cleaned(getattr(shown, each.name)) for each in fields(shown)})
 
 
@@ -114,7 +115,7 @@ def _work(resume: Resume, words: Wording) -> tuple[Item, ...]:
 
 
 def _education(resume: Resume, words: Wording) -> tuple[Item, ...]:
-    items = []
+    items: list[Item] = []
     for one in resume.education:
         degree = ", ".join(text for text in (one.study_type, one.area) if text)
         details = " · ".join(

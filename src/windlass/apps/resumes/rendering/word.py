@@ -6,8 +6,8 @@ from io import BytesIO
 from typing import Any
 
 import docx
+from docx import oxml
 from docx.enum.text import WD_TAB_ALIGNMENT
-from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.shared import Cm, Pt, RGBColor
 
@@ -94,7 +94,8 @@ def _line(document: Any, said: str, *, size: float, colour: RGBColor, after: flo
 
 def _ruled(paragraph: Any) -> None:
     """A thin line below a heading."""
-    borders, line = OxmlElement("w:pBdr"), OxmlElement("w:bottom")
+    made: Any = oxml
+    borders, line = made.OxmlElement("w:pBdr"), made.OxmlElement("w:bottom")
     for name, value in (("val", "single"), ("sz", "4"), ("space", "1"), ("color", "B8C0CC")):
         line.set(qn(f"w:{name}"), value)
     borders.append(line)

@@ -106,7 +106,8 @@ def _length(own: list[str]) -> ScorePart:
 def _parseability(facts: Facts | None) -> ScorePart:
     if facts is None:
         return _part("parseability", 1.0, "made from data, which every program reads")
-    share, found = 1.0, []
+    share = 1.0
+    found: list[str] = []
     for lost, is_so, reason in (
         (0.6 if facts.recognised else 1.0, facts.scanned, "its pages are pictures, which many programs cannot read"),
         (

@@ -91,7 +91,7 @@ def _without_copies(texts: list[str], description: str) -> list[str]:
     runs = {tuple(asked[at : at + _COPIED]) for at in range(len(asked) - _COPIED + 1)}
     if not runs:
         return texts
-    kept = []
+    kept: list[str] = []
     for text in texts:
         said = tokens(text)
         copied = [False] * len(said)

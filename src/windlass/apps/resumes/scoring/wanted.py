@@ -102,7 +102,8 @@ def wanted_in(description: str) -> list[Wanted]:
 
 def _lines(text: str) -> list[tuple[str, str]]:
     """Each line with what it is for: must, nice, task, aside, other."""
-    kind, lines = "other", []
+    kind = "other"
+    lines: list[tuple[str, str]] = []
     for raw in re.split(r"[\n\r]+|(?<=[.!;])\s+(?=[A-ZÄÖÜÉ])", text):
         line = raw.strip()
         if not line:
@@ -124,7 +125,7 @@ def _lines(text: str) -> list[tuple[str, str]]:
 def _words_in(line: str, language: str) -> list[str]:
     """Skills that have names, and other names."""
     said = Said.of([line], (language,))
-    hits = []
+    hits: list[str] = []
     for group in GROUPS:
         hit = next(
             (name for name in sorted(group, key=len, reverse=True) if said.has(name) and not _only_a_word(name, line)),

@@ -48,7 +48,8 @@ _NOT_STEMMED = frozenset(
 
 @lru_cache(maxsize=16)
 def _stemmer(language: str) -> Any:
-    return snowballstemmer.stemmer(language)
+    made: Any = snowballstemmer
+    return made.stemmer(language)
 
 
 @lru_cache(maxsize=20_000)
@@ -70,9 +71,9 @@ class Said:
     """A text in which phrases are looked for."""
 
     languages: tuple[str, ...]
-    _where: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    _words: dict[str, list[str]] = field(default_factory=dict)
-    _raw: set[str] = field(default_factory=set)
+    _where: dict[str, dict[str, list[int]]] = field(default_factory=dict[str, dict[str, list[int]]])
+    _words: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _raw: set[str] = field(default_factory=set[str])
 
     @staticmethod
     def of(texts: list[str], languages: tuple[str, ...]) -> Said:

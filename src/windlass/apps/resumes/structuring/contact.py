@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from windlass.apps.resumes.resume import EMAIL, Basics, Location, Profile
@@ -405,10 +406,10 @@ def _summary(parts: list[Part], top: list[Row], named: Row | None) -> str | None
     return text[:20_000] if len(text.split()) > 3 else None
 
 
-def joined(texts: object) -> str:
+def joined(texts: Iterable[str]) -> str:
     """Lines of running text as one; words that were broken at their ends are whole again."""
     said = ""
-    for text in texts:  # type: ignore[attr-defined]  # any number of texts
+    for text in texts:
         line = text.replace("\t", " ").strip()
         if (
             re.search(r"[^\W\d_]-$", said)

@@ -50,8 +50,8 @@ class _Found:
     area: str | None = None
     span: Span | None = None
     score: str | None = None
-    courses: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
+    courses: list[str] = field(default_factory=list[str])
+    others: list[str] = field(default_factory=list[str])
     closed: bool = False
     """details have been told: another school, degree or date begins the next"""
 
@@ -66,7 +66,7 @@ class _Read:
     degree: str | None = None
     area: str | None = None
     span: Span | None = None
-    others: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list[str])
 
 
 def education_of(rows: list[Row]) -> list[Education]:

@@ -34,7 +34,7 @@ class Entry:
     """Lines of one position, project, or the like."""
 
     head: list[Row]
-    body: list[Row] = field(default_factory=list)
+    body: list[Row] = field(default_factory=list[Row])
 
     @property
     def span(self) -> Span | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
+from typing import Any, cast
 
 from windlass.apps.resumes.extraction.extracted import Extracted
 from windlass.apps.resumes.vocabulary.dates import POINT, RANGE, find, iso
@@ -31,15 +31,18 @@ class Evidence:
 
     def _keep(self, told: Any, name: str) -> tuple[Any, int]:
         if isinstance(told, dict):
-            kept, dropped = {}, 0
-            for key, value in told.items():
+            mapping = cast("dict[str, Any]", told)
+            kept: dict[str, Any] = {}
+            dropped = 0
+            for key, value in mapping.items():
                 one, lost = self._keep(value, key)
                 dropped += lost
                 if one is not None:
                     kept[key] = one
             return kept or None, dropped
         if isinstance(told, list):
-            several = [self._keep(value, name) for value in told]
+            values = cast("list[Any]", told)  # type: ignore[redundant-cast]  # pyright knows less
+            several = [self._keep(value, name) for value in values]
             return [one for one, _ in several if one is not None] or None, sum(lost for _, lost in several)
         if told is None:
             return None, 0

@@ -40,7 +40,7 @@ def _points(rows: list[Row]) -> list[Row]:
 
 def _project(entry: Entry) -> Project | None:
     span = entry.span
-    texts = []
+    texts: list[str] = []
     url: str | None = None
     for row in [*entry.head, *entry.body]:
         found = _LINK.search(row.text)
@@ -59,7 +59,7 @@ def _project(entry: Entry) -> Project | None:
         return None
     summary, points = told(entry.body)
     words: list[str] = []
-    kept = []
+    kept: list[str] = []
     for point in points:
         stack = _STACK.match(point)
         if stack is None:
@@ -83,7 +83,7 @@ def volunteer_of(rows: list[Row]) -> list[Volunteer]:
     entries = entries_of(rows, dates_only=False)
     if entries and not any(entry.head for entry in entries):
         entries = [Entry(head=[row]) for entry in entries for row in _points(entry.body)]
-    found = []
+    found: list[Volunteer] = []
     for entry in entries:
         position, name = assign(head_of(entry.head), 0.0)
         if position is None and name is None:

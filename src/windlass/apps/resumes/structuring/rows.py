@@ -182,7 +182,7 @@ def _looks(rows: list[Row]) -> set[_Look]:
     known = [row for row in rows if section_of(row.text) is not None and not row.bullet and row.size]
     ordinary = Counter(_look(row) for row in rows)
     usual = sorted(row.size for row in rows)[len(rows) // 2] if rows else 0.0
-    looks = set()
+    looks: set[_Look] = set()
     for look, count in Counter(_look(row) for row in known).items():
         rare = ordinary[look] <= 2.5 * count
         if count >= 2 and rare and (look[2] or look[0] > round(usual * 2) + 1):

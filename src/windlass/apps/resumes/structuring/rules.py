@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from windlass.apps.resumes.extraction.extracted import Extracted
@@ -63,7 +64,7 @@ def _together(parts: list[Part]) -> list[tuple[Section, list[Row]]]:
     """The rows of each section; those with the same heading, on two pages, are one."""
     kept: list[tuple[Section, str, list[Row]]] = []
     for part in parts:
-        if part.section not in _READERS or part.section is None:
+        if part.section is None or part.section not in _READERS:
             continue
         same = next((rows for section, title, rows in kept if section == part.section and title == part.title), None)
         if same is not None:
@@ -80,12 +81,12 @@ def _languages_apart(parts: list[Part]) -> list[Part]:
         if part.section in {"languages", None}:
             found.append(part)
             continue
-        spoken = []
-        rest = []
+        spoken: list[Row] = []
+        rest: list[Row] = []
         for row in part.rows:
             label, _, said = row.text.partition(":")
             if said and section_of(label) == "languages" and spoken_in(said):
-                spoken.append(Row(**{**_plain(row), "text": said.strip()}))
+                spoken.append(replace(row, text=said.strip()))
             else:
                 rest.append(row)
         if (
@@ -101,7 +102,3 @@ def _languages_apart(parts: list[Part]) -> list[Part]:
         if spoken:
             found.append(Part("languages", part.title, spoken))
     return found
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in Row.__slots__}

@@ -33,7 +33,8 @@ class Structured:
     @staticmethod
     def of(given: dict[str, Any]) -> Structured:
         """What `as_json` gave."""
-        return Structured(**{**given, "notes": tuple(given["notes"]), "resume": Resume.of(given["resume"])})
+        told: dict[str, Any] = {**given, "notes": tuple(given["notes"]), "resume": Resume.of(given["resume"])}
+        return Structured(**told)
 
 
 class Structurer(Protocol):

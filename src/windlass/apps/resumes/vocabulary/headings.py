@@ -195,9 +195,9 @@ def section_of(text: str) -> Section | None:
         return section_of(continued)
     parts = [part for part in _JOINED.split(said) if part]
     if len(parts) > 1:
-        found = [_OF.get(part) or _OF.get(_less(part)) for part in parts]
+        found: list[Section | None] = [_OF.get(part) or _OF.get(_less(part)) for part in parts]
         if all(found):
-            return _best([one for one in found if one])
+            return _best([one for one in found if one is not None])
         return None
     return _OF.get(_less(said))
 

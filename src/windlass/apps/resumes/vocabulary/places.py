@@ -299,7 +299,7 @@ def locate(text: str) -> dict[str, str] | None:
             continue
         parts = [part.strip(" ()") for part in re.split(r"[,()]", piece) if part.strip(" ()")]
         country = country_of(parts[-1])
-        found = {}
+        found: dict[str, str] = {}
         if plain(parts[0]) in _CITIES or country is None or len(parts) > 1:
             found["city"] = parts[0]
         if country is not None and (len(parts) > 1 or "city" not in found):
