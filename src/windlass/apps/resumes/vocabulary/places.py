@@ -275,6 +275,7 @@ def split_place(text: str) -> tuple[str, str] | None:
 
 def locate(text: str) -> dict[str, str] | None:
     """The parts of an address in a text: city, region, postal code, country."""
+    found: dict[str, str]
     posted = _POSTED.search(text)
     if posted is not None and not re.fullmatch(r"(?:19|20)\d\d", posted["code"]):
         city = re.split(r"\s+[-–|•·]|,", posted["city"])[0].strip()
@@ -299,7 +300,7 @@ def locate(text: str) -> dict[str, str] | None:
             continue
         parts = [part.strip(" ()") for part in re.split(r"[,()]", piece) if part.strip(" ()")]
         country = country_of(parts[-1])
-        found: dict[str, str] = {}
+        found = {}
         if plain(parts[0]) in _CITIES or country is None or len(parts) > 1:
             found["city"] = parts[0]
         if country is not None and (len(parts) > 1 or "city" not in found):
