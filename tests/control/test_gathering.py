@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -143,7 +143,7 @@ async def test_with_many_workers_every_step_is_done_once(app: Windlass) -> None:
 
 
 @asynccontextmanager
-async def many_working(app: Windlass) -> AsyncIterator[None]:
+async def many_working(app: Windlass) -> AsyncGenerator[None]:
     async with AsyncExitStack() as stack:
         for _ in range(WORKERS):
             await stack.enter_async_context(working(app, concurrency=2))
