@@ -1,4 +1,4 @@
-"""`script/bench [--store …] [--scale | --http | --listeners | --dashboard | --imports | --files] [--json] …`."""
+"""`script/bench [--store …] [--scale | --http | --listeners | --dashboard | --imports | --files | --resumes] …`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bench.listeners import measure_listeners
 from bench.mongo import measure_mongo
 from bench.postgres import measure_postgres
 from bench.redis import measure_redis
+from bench.resumes import measure_resumes
 from bench.scale import measure_scale
 from bench.sqlite import measure_sqlite
 
@@ -40,6 +41,7 @@ def main() -> int:
     parser.add_argument("--listeners", action="store_true", help="what logs, metrics and traces cost, and scrapes")
     parser.add_argument("--imports", action="store_true", help="a workbook into a table, against a bare chain")
     parser.add_argument("--files", action="store_true", help="small files of many projects, against a bare loop")
+    parser.add_argument("--resumes", action="store_true", help="tailored from what is stored, against from the file")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="fewer jobs: for a first look, not for a claim")
     parser.add_argument("--check", action="store_true", help="exit 1 when a figure misses its floor")
@@ -73,6 +75,8 @@ def _measure(given: argparse.Namespace) -> Callable[..., AsyncGenerator[Figure, 
         return partial(measure_files, given.store)
     if given.imports:
         return partial(measure_imports, given.store)
+    if given.resumes:
+        return measure_resumes
     if given.listeners:
         return partial(measure_listeners, given.store)
     return partial(measure_scale, given.store) if given.scale else STORES[given.store]

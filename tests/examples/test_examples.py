@@ -116,6 +116,13 @@ PRINTS = {
         "60 rows",
         "each row once: True",
     ],
+    "resumes": [
+        "sent: queued",
+        "processed: completed by rules",
+        "resume-Ada-Example-Northwind.md: a good match, missing Rust",
+        "resume-Ada-Example-Contoso.md: a good match, missing nothing",
+        "forgotten: 1 record, 1 file, 1 job",
+    ],
     "imports": [
         "orders.xlsx: 2 inserted, 2 refused",
         "  row 4: total: is not a number (twelve)",
