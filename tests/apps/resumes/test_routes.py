@@ -264,15 +264,13 @@ async def test_what_went_wrong_inside_is_not_told(ask: Ask, app: Windlass, hands
     hands.errors = [ValueError("SECRET-PATH /etc/x")] * 20
     async with ask("ann") as client, ask("bob", **PREMIUM) as premium:
         answer = await client.post("/resumes/upload", files=part(text()))
-        assert answer.status_code == 500
+        assert (answer.status_code, answer.json()["status"]) == (202, "queued")  # a job tries it again
         id_ = (await sent(premium, text()))["processingId"]
-        [job] = (await app.jobs.find(type=TYPE)).jobs
-        await app.jobs.cancel(job.id)
+        for job in (await app.jobs.find(type=TYPE)).jobs:
+            await app.jobs.cancel(job.id)
         found = (await premium.get(f"/resumes/{id_}")).json()
         assert (found["status"], found["error"]) == ("failed", "its processing was cancelled: send it again")
         assert "SECRET" not in answer.text + str(found)
-        left = (await client.get("/resumes")).json()["items"]
-        assert [one["status"] for one in left] in ([], ["failed"], ["processing"])
 
 
 async def test_several_files_at_once_have_one_job(ask: Ask, app: Windlass) -> None:

@@ -17,7 +17,7 @@ from windlass.apps.resumes.extraction.pool import Pool
 from windlass.apps.resumes.extraction.refused import DocumentRefused
 from windlass.apps.resumes.files import Files
 from windlass.apps.resumes.forgetting import Forgetting
-from windlass.apps.resumes.processing import Processing
+from windlass.apps.resumes.processing import Processing, ProcessingFailed
 from windlass.apps.resumes.records.places import beside, records_at
 from windlass.apps.resumes.records.record import NAME, Overtaken, Record, now
 from windlass.apps.resumes.settings import ResumesSettings
@@ -123,7 +123,7 @@ class Resumes:
     async def at_once(self, user: str, sent: Sent) -> Seen:
         """Keep a file and process it here and now; DocumentRefused and Busy leave nothing behind.
 
-        Where who structures asks for it to be tried again later, a job does so.
+        What goes wrong, and what is to be tried again later, is given to a job.
         """
         async with self._turn():
             record, standing = await self._kept(user, sent)
@@ -133,7 +133,7 @@ class Resumes:
                 await (await self.records()).release([record.id])
             try:
                 await (await self._processing()).at_once(record.id)
-            except Signal:
+            except (Signal, ProcessingFailed):
                 await self._enqueue(user, [record.id], again=False)
             except Overtaken:
                 pass  # the same file came twice at the same moment: the other one goes on with it
