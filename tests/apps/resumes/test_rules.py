@@ -134,6 +134,20 @@ def test_positions_are_found_whatever_the_order_of_their_heads(head: list[str], 
     ]
 
 
+@pytest.mark.parametrize("company_first", [True, False])
+def test_words_that_say_nothing_by_themselves_stand_as_in_the_other_positions(company_first: bool) -> None:
+    lines: list[str] = []
+    for title, company, years in (
+        ("Engineer", "Northwind Ltd", "2019 – 2021"),
+        ("Sherpa", "Blorptown", "2016 – 2019"),
+        ("Manager", "Harbor Group", "2013 – 2016"),
+    ):
+        first, second = (company, title) if company_first else (title, company)
+        lines += [f"{first}\t{years}", second, "- Did what was asked for."]
+    found = structured("Ada Lovett", "Experience", *lines)
+    assert [(one.position, one.name) for one in found.work][1] == ("Sherpa", "Blorptown")
+
+
 def test_several_positions_at_one_company_share_it() -> None:
     found = structured(
         "Ada Lovett", "Experience", "Northwind Ltd\tLondon, UK", "Principal Engineer\t2019 – Present", "- Led", "Senior Engineer\t2016 – 2019", "- Built", "Harbor Group\tLeeds, UK", "Engineer\t2013 – 2016", "- Tested",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,12 @@ def test_weights_are_published_and_parts_say_why(resume: Resume, facts: Facts) -
     assert made.total == pytest.approx(sum(part.points for part in made.parts), abs=0.05)
     assert made.advice
     json.dumps(made.as_json())
+
+
+def test_the_weights_that_the_docs_publish_are_those_that_count() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "resumes.md").read_text()
+    for name, weight in WEIGHTS.items():
+        assert f"| {name} | {weight:g} |" in page
 
 
 def test_musts_and_wishes_are_told_apart_and_offers_are_neither() -> None:
