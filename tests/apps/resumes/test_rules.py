@@ -148,6 +148,22 @@ def test_words_that_say_nothing_by_themselves_stand_as_in_the_other_positions(co
     assert [(one.position, one.name) for one in found.work][1] == ("Sherpa", "Blorptown")
 
 
+def test_a_line_of_prose_below_a_head_tells_of_the_position() -> None:
+    found = structured(
+        "Ada Lovett",
+        "Experience",
+        "Northwind Ltd",
+        "Engineer",
+        "January 2019 - Present",
+        "Lisbon, Portugal",
+        "Leads the platform group of nine engineers and owns the roadmap",
+        "for storage.",
+    )
+    [work] = found.work
+    assert (work.position, work.name, work.location) == ("Engineer", "Northwind Ltd", "Lisbon, Portugal")
+    assert "Leads the platform group" in f"{work.summary}{work.highlights}"
+
+
 def test_several_positions_at_one_company_share_it() -> None:
     found = structured(
         "Ada Lovett", "Experience", "Northwind Ltd\tLondon, UK", "Principal Engineer\t2019 – Present", "- Led", "Senior Engineer\t2016 – 2019", "- Built", "Harbor Group\tLeeds, UK", "Engineer\t2013 – 2016", "- Tested",

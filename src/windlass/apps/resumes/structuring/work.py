@@ -74,7 +74,7 @@ def work_of(rows: list[Row]) -> list[Work]:
             company = name, place
         if position is None and name is None and not entry.body:
             continue
-        summary, points = told(entry.body)
+        summary, points = told([*_left_over(entry.head, position, name, head.place), *entry.body])
         first, last = _dates(entry.span)
         found.append(
             Work(
@@ -83,6 +83,13 @@ def work_of(rows: list[Row]) -> list[Work]:
             )
         )  # fmt: skip
     return found
+
+
+def _left_over(rows: list[Row], *used: str | None) -> list[Row]:
+    """Lines of a head, below its date, that are none of what was found in it: they tell of the position."""
+    at = next((number for number, row in enumerate(rows) if row.span is not None), len(rows))
+    below = rows[at + 1 :]
+    return [row for row in below if row.text.count(" ") > 5 and not any(one and one in row.text for one in used)]
 
 
 def _parted(name: str, place: str | None) -> tuple[str, str | None]:
