@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from windlass import Windlass
 from windlass.apps.blobs.blobs import Blob, Blobs, Content
@@ -65,7 +65,7 @@ def files_at(place: Place) -> Files:
         versions=1000,
     )
     files = install(Windlass(place.url, namespace=place.namespace), settings)
-    files.blobs = Slow(files.blobs)
+    files.blobs = cast("Blobs", Slow(files.blobs))
     if place.control:
         files.writing = Careless
     return files

@@ -86,7 +86,7 @@ def tell_raised(listener: object, error: Exception) -> None:
 
 def name_of(hook: object) -> str:
     """The dotted name of a function, or of the class of an object."""
-    named = hook if hasattr(hook, "__qualname__") else type(hook)
+    named: Any = hook if hasattr(hook, "__qualname__") else type(hook)
     return f"{named.__module__}.{named.__qualname__}"
 
 

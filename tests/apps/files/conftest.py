@@ -24,7 +24,12 @@ NAME = name_of(None, "shop", "example.js")
 
 def files_at(url: str, namespace: str, folder: Path, **settings: Any) -> Files:
     """Files on a store; blobs and what is on disk are below the folder."""
-    usual = {"blobs": str(folder / "blobs"), "root": folder / "disk", "backoff": 0.01, "lock_timeout": 0.1}
+    usual: dict[str, Any] = {
+        "blobs": str(folder / "blobs"),
+        "root": folder / "disk",
+        "backoff": 0.01,
+        "lock_timeout": 0.1,
+    }
     return install(Windlass(url, namespace=namespace), FilesSettings(**{**usual, **settings}))
 
 

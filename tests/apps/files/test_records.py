@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -55,19 +56,19 @@ async def test_a_change_that_is_refused_changes_nothing_and_no_other_beside_it(r
 
 
 async def test_a_place_on_disk_is_one_files_of_its_project(records: Records) -> None:
-    def at(path: str | None) -> object:
+    def at(path: str | None) -> Callable[[State], tuple[State, None]]:
         return lambda state: (replace(placed(state), disk=path), None)
 
     other = NAME._replace(file="other")
-    await records.change(NAME, at("a/b"))  # type: ignore[arg-type]  # a function of a state
+    await records.change(NAME, at("a/b"))
     with pytest.raises(PathTaken):
-        await records.change(other, at("a/b"))  # type: ignore[arg-type]  # the same
+        await records.change(other, at("a/b"))
     assert await records.read(other) is None
-    await records.change(other._replace(space=Space("bob", "shop")), at("a/b"))  # type: ignore[arg-type]  # the same
-    await records.change(NAME, at("c"))  # type: ignore[arg-type]  # the same
-    await records.change(other, at("a/b"))  # type: ignore[arg-type]  # the same
+    await records.change(other._replace(space=Space("bob", "shop")), at("a/b"))
+    await records.change(NAME, at("c"))
+    await records.change(other, at("a/b"))
     with pytest.raises(PathTaken):
-        await records.change(NAME, at("a/b"))  # type: ignore[arg-type]  # the same
+        await records.change(NAME, at("a/b"))
 
 
 async def test_what_a_project_takes_is_counted_with_what_waits(records: Records) -> None:

@@ -243,8 +243,11 @@ async def test_what_cannot_be_read_is_refused(ask: Ask, one: Files) -> None:
 async def test_what_is_too_large_is_refused_and_leaves_nothing(ask: Ask, one: Files) -> None:
     one.settings = one.settings.model_copy(update={"largest": 1000, "inline": 100})
     async with ask() as client:
-        for given in ({"json": {"content": "x" * 1001}}, {"files": {"file": ("x", b"x" * 1001)}}):
-            refused = await client.post(FILE, **given)
+        answers = [
+            await client.post(FILE, json={"content": "x" * 1001}),
+            await client.post(FILE, files={"file": ("x", b"x" * 1001)}),
+        ]
+        for refused in answers:
             assert (refused.status_code, "1,000" in refused.text) == (413, True)
         assert [blob async for blob in one.blobs.older_than(0)] == []
 
