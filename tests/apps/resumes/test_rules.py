@@ -164,6 +164,42 @@ def test_a_line_of_prose_below_a_head_tells_of_the_position() -> None:
     assert "Leads the platform group" in f"{work.summary}{work.highlights}"
 
 
+def test_a_label_within_a_position_is_no_heading_where_headings_are_in_capitals() -> None:
+    found = structured(
+        "Ada Lovett",
+        "EXPERIENCE",
+        "Cook",
+        "Winding Stair | Dublin, Ireland | 2018 – Present",
+        "Key achievements:",
+        "• Menu",
+        "Baker",
+        "Chapter Group | London, UK | 2014 – 2018",
+        "EDUCATION",
+        "Diploma in Cooking, Cork College, 2010",
+        "SKILLS",
+        "Bread",
+    )
+    assert [(one.position, one.name, one.location) for one in found.work] == [
+        ("Cook", "Winding Stair", "Dublin, Ireland"),
+        ("Baker", "Chapter Group", "London, UK"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "position", "company", "place"),
+    [
+        ("Data Scientist, Netflix — Los Gatos, CA\t2020 – Present", "Data Scientist", "Netflix", "Los Gatos, CA"),
+        ("KIEWIT – Tempe, AZ\t2010 – 2013", None, "KIEWIT", "Tempe, AZ"),
+        ("Test Engineer\t2010 – 2013", "Test Engineer", None, None),
+    ],
+)
+def test_a_head_of_one_line_is_taken_apart(
+    head: str, position: str | None, company: str | None, place: str | None
+) -> None:
+    [work] = structured("Ada Lovett", "Experience", head, "- Built models for everybody.").work
+    assert (work.position, work.name, work.location) == (position, company, place)
+
+
 def test_several_positions_at_one_company_share_it() -> None:
     found = structured(
         "Ada Lovett", "Experience", "Northwind Ltd\tLondon, UK", "Principal Engineer\t2019 – Present", "- Led", "Senior Engineer\t2016 – 2019", "- Built", "Harbor Group\tLeeds, UK", "Engineer\t2013 – 2016", "- Tested",

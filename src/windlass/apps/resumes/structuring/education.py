@@ -28,6 +28,7 @@ _OF = re.compile(
     r"^(?:\s*(?:[:,–\-(|]+|(?:degree|in der|im fach|als|in|of|en|de la|de|des|der|im|em|di|für|zum|zur|fachrichtung|studiengang|spécialité|option|mention|con especialidad en)(?=\s)|d['’]))+\s*",
     re.IGNORECASE,
 )
+_INLINE = re.compile(r",?\s+(?:abschluss|degree|titulación|diplôme)\s*:\s*", re.IGNORECASE)
 _NAMED = re.compile(r"^(?:abschluss|degree|abschlussgrad|titulación|diplôme)\s*:\s*(.+)$", re.IGNORECASE)
 _STUDIED = re.compile(
     r"^(?:studium|studies|study|études|estudios)\s+(?!abroad)(?:der|des|in|of|de|d['’]|en)?\s*(.+)$", re.IGNORECASE
@@ -123,7 +124,7 @@ def _details(row: Row, current: _Found) -> None:
 
 def _read(row: Row) -> _Read:
     """Of one line: school, degree, area, dates, and what else stands there."""
-    text = SCORE.sub(" ", row.text)
+    text = _INLINE.sub(", ", SCORE.sub(" ", row.text))
     span = find(text)
     if span is not None:
         text = f"{text[: span.begin]}\t{text[span.end :]}"

@@ -128,6 +128,8 @@ def _ranges_joined(rows: list[Row]) -> list[Row]:
 def sections(rows: list[Row]) -> list[Part]:
     """The parts of a resume. Columns go on with their own section over the pages."""
     looks = _looks(rows)
+    known = [row.text for row in rows if section_of(row.text) is not None and not row.bullet]
+    large = sum(text.isupper() for text in known) * 10 >= len(known) * 6 and len(known) > 2
     parts = [Part(None, "", [])]
     last_of: dict[int, tuple[Section | None, str]] = {}
     before: Row | None = None
@@ -136,6 +138,14 @@ def sections(rows: list[Row]) -> list[Part]:
             _move(parts, last_of, before, row, rows)
         before = row
         heading = _heading(row, looks)
+        if (
+            heading is not None
+            and row.text.endswith(":")
+            and not row.text.isupper()
+            and large
+            and _look(row) not in looks
+        ):
+            heading = None  # "Key achievements:" within a position, where headings are in capitals
         if heading is None:
             parts[-1].rows.append(row)
             continue

@@ -28,7 +28,7 @@ _LASTED = re.compile(
     re.IGNORECASE,
 )
 _LABELS = re.compile(
-    r"^(?:company|employer|position|title|job title|role|location|firma|arbeitgeber|unternehmen|funktion|rolle|ort|entreprise|poste|lieu|empresa|puesto|cargo|dates?|duration|period|zeitraum|client)\s*:\s*",
+    r"^(?:company|employer|position|designation|title|job title|role|post|location|firma|arbeitgeber|unternehmen|funktion|rolle|ort|entreprise|poste|lieu|empresa|puesto|cargo|dates?|duration|project|period|zeitraum|client)\s*:\s*",
     re.IGNORECASE,
 )
 
@@ -164,11 +164,13 @@ def head_of(rows: list[Row]) -> Head:
                     pieces.append(
                         Piece(one, len(cells) - 1, number, title_worth(one) + titled, company_worth(one) + owned)
                     )
-    if place is not None and not any(piece.title < 0.65 for piece in pieces) and not sure_place(place) and "," in place:
+    pieces = _commas(pieces)
+    titles_alone = not any(piece.title < 0.65 for piece in pieces)
+    if place is not None and titles_alone and not sure_place(place) and "," in place:
         said, _, place = (part.strip() for part in place.partition(","))  # "Acme, Germany": a company and where it is
         cells.append(said)
         pieces.append(Piece(said, len(cells) - 1, len(rows), title_worth(said), company_worth(said)))
-    return Head(pieces=_commas(pieces), cells=cells, place=place)
+    return Head(pieces=pieces, cells=cells, place=place)
 
 
 def clean(text: str) -> str:

@@ -233,7 +233,7 @@ def is_place(text: str) -> bool:
     ]
     if all(known):
         return True
-    if len(parts) == 1 or any(mark in said for mark in (" & ", " und ", " and ")):
+    if len(parts) == 1 or any(mark in said for mark in (" & ", " und ", " and ", " – ", " - ", " | ")):
         return False
     if len(parts) > 2 and not known[0] and known[1] and not is_region(parts[1]):
         return False  # a company and where it is
@@ -247,6 +247,8 @@ def is_place(text: str) -> bool:
 
 def sure_place(text: str) -> bool:
     """Whether a place begins with a city that is known: "Berlin, Germany", and not "Acme, Germany"."""
+    if text.rpartition(",")[2].strip() in _STATES:
+        return True
     first = re.split(r"[,/(]| [-–|] ", text.strip(" ()"))[0].strip()
     return (
         plain(first) in _CITIES
