@@ -19,14 +19,14 @@ from tests.apps.imports.conftest import KINDS, Database
 from tests.apps.imports.workbooks import CUSTOMERS, customers, workbook
 from tests.contract.places import open_place
 from tests.control.conftest import address
-from windlass import Status, Windlass
+from windlass import Windlass
 from windlass.apps.imports.imports import Imports, install
 from windlass.apps.imports.order import Order, Summary
 from windlass.apps.imports.settings import ImportsSettings
 
 KILLS = int(os.environ.get("WINDLASS_TEST_KILLS", "3"))
 """so often a worker is killed; at length 50"""
-ROWS = 120 * max(KILLS, 5)
+ROWS = 300 * max(KILLS, 5)
 SEED = 7
 
 
@@ -95,14 +95,17 @@ async def test_an_import_whose_workers_are_killed_is_like_an_undisturbed_one(
             handle = await imports.start("customers", order, owner="ann")
             killed = 0
             async with mortal(url, namespace, tmp_path) as workers:
+                ended = asyncio.ensure_future(handle.wait())
                 while killed < KILLS:
                     # In the middle of a batch: before its rows, between them and the ledger, behind both.
-                    await workers.start(chance.randint(1, 5), chance.uniform(0.0, 0.03))
-                    await workers.dead()
+                    await workers.start(chance.randint(1, 5), chance.uniform(0.0, 0.02))
+                    died = asyncio.ensure_future(workers.dead())
+                    await asyncio.wait({died, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    assert not ended.done(), f"the file is too short for {KILLS} kills: {killed}"
                     killed += 1
-                assert (await handle.job()).status is not Status.SUCCEEDED
                 await workers.start(0, 0)
-                summary = await handle.result(timeout=120)
+                await ended
+                summary = await handle.result()
             tell(f"{kind}: {killed} workers killed on the way through {summary.total_rows:,} rows")
             found = await Database(kind, url).rows(imports.handler("customers"))
         app.close()
