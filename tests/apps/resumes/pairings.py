@@ -74,13 +74,23 @@ async def _contents(place: Place) -> list[tuple[str, bytes]]:
 def _of_redis(place: RedisPlace) -> list[tuple[str, bytes]]:
     with place.client() as plain:
         client: Any = plain
-        reads: dict[bytes, Any] = {
-            b"string": client.get,
-            b"hash": client.hgetall,
-            b"list": lambda key: client.lrange(key, 0, -1),
-            b"set": client.smembers,
-            b"zset": lambda key: client.zrange(key, 0, -1, withscores=True),
-            b"stream": client.xrange,
-        }
+
+        def read(key: bytes) -> Any:
+            match client.type(key):
+                case b"string":
+                    return client.get(key)
+                case b"hash":
+                    return client.hgetall(key)
+                case b"list":
+                    return client.lrange(key, 0, -1)
+                case b"set":
+                    return client.smembers(key)
+                case b"zset":
+                    return client.zrange(key, 0, -1, withscores=True)
+                case b"stream":
+                    return client.xrange(key)
+                case other:
+                    raise AssertionError(f"a key of the type {other}")
+
         keys = list(client.scan_iter(match=f"*{place.namespace}*"))
-        return [(repr(key), key + str(reads[client.type(key)](key)).encode()) for key in keys]
+        return [(repr(key), key + str(read(key)).encode()) for key in keys]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from windlass import SchemaMismatch, SettingsError, StoreUnavailable
 from windlass.apps.resumes.records.places import beside, records_at
@@ -172,7 +173,8 @@ async def test_a_database_of_a_newer_windlass_is_refused(url: str, records: Reco
 
 async def pretend(url: str, records: Records, version: int) -> None:
     if isinstance(records, SqlRecords):
-        await records._lane.run(lambda one: one.execute(sa.text(f"UPDATE {NAME}_schema SET version = {version}")))
+        update = sa.text(f"UPDATE {NAME}_schema SET version = {version}")
+        await records.lane.run(lambda one: one.execute(update))
         return
     from pymongo import AsyncMongoClient
 
@@ -231,7 +233,7 @@ async def test_what_goes_wrong_in_a_shared_transaction_is_undone_alone(tmp_path:
 async def test_errors_quote_nothing_of_a_record(tmp_path: Path) -> None:
     records = SqlRecords(SqliteLane(str(tmp_path / "r.db")))
     await records.prepare()
-    with pytest.raises(sa.exc.SQLAlchemyError) as caught:
+    with pytest.raises(SQLAlchemyError) as caught:
         await records.add(replace(record(), original_file_name="planted", media_type=None))  # type: ignore[arg-type]  # breaks a constraint
     assert "planted" not in str(caught.value)
     await records.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -172,8 +173,9 @@ class Resume(Part):
 
 def _without_empty(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: _without_empty(one) for name, one in value.items()}
+        members = cast("dict[str, Any]", value)
+        kept = {name: _without_empty(one) for name, one in members.items()}
         return {name: one for name, one in kept.items() if one not in ({}, [])}
     if isinstance(value, list):
-        return [_without_empty(one) for one in value]
+        return [_without_empty(one) for one in cast("Iterable[Any]", value)]
     return value

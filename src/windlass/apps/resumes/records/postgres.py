@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 import sqlalchemy as sa
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from windlass import StoreUnavailable
@@ -57,7 +58,7 @@ class PostgresLane:
         try:
             async with self._engine.connect() as connection:
                 yield connection
-        except (OSError, sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+        except (OSError, OperationalError, InterfaceError) as error:
             raise StoreUnavailable(f"the database of resumes does not answer: {type(error).__name__}") from None
 
     async def wipe(self) -> None:

@@ -55,16 +55,16 @@ class SqlRecords:
     """Records in a table."""
 
     def __init__(self, lane: Lane, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-        self._lane, self._migrations = lane, migrations
+        self.lane, self._migrations = lane, migrations
 
     @property
     def address(self) -> str:
         """Where it is."""
-        return self._lane.address
+        return self.lane.address
 
     async def prepare(self) -> None:
         """Apply the migrations that are missing."""
-        await self._lane.migrated(lambda connection: migrate(connection, self._migrations))
+        await self.lane.migrated(lambda connection: migrate(connection, self._migrations))
 
     async def add(self, record: Record) -> Record:
         """Keep it, unless its user has one of the same file."""
@@ -76,7 +76,7 @@ class SqlRecords:
             same = sa.and_(TABLE.c.user_id == record.user_id, TABLE.c.file_hash == record.file_hash)
             return _record(connection.execute(sa.select(*_WHOLE).where(same)).mappings().one())
 
-        return await self._lane.run(work)
+        return await self.lane.run(work)
 
     async def get(self, record_id: str, user: str | None = None) -> Record | None:
         """A whole record."""
@@ -121,7 +121,7 @@ class SqlRecords:
                 raise Overtaken
             return _record(connection.execute(sa.select(*_WHOLE).where(TABLE.c.id == record_id)).mappings().one())
 
-        return await self._lane.run(work)
+        return await self.lane.run(work)
 
     async def write(self, record_id: str, holder: Holder, **changed: Any) -> None:
         """Change it, if it is the holder's."""
@@ -132,7 +132,7 @@ class SqlRecords:
             if connection.execute(statement).rowcount != 1:
                 raise Overtaken
 
-        await self._lane.run(work)
+        await self.lane.run(work)
 
     async def used(self, record_id: str) -> None:
         """Count one use."""
@@ -141,7 +141,7 @@ class SqlRecords:
     async def remove(self, record_ids: Sequence[str]) -> int:
         """Remove these."""
         statement = sa.delete(TABLE).where(TABLE.c.id.in_(record_ids))
-        return await self._lane.run(lambda connection: connection.execute(statement).rowcount)
+        return await self.lane.run(lambda connection: connection.execute(statement).rowcount)
 
     async def left(self, before: dt.datetime, most: int) -> list[Record]:
         """Records that nobody processes."""
@@ -150,21 +150,21 @@ class SqlRecords:
 
     async def wipe(self) -> None:
         """Have what was removed overwritten."""
-        await self._lane.wipe()
+        await self.lane.wipe()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._lane.close()
+        await self.lane.close()
 
     async def _update(self, where: sa.ColumnElement[bool], values: dict[str, Any]) -> None:
-        await self._lane.run(lambda connection: connection.execute(sa.update(TABLE).where(where).values(values)))
+        await self.lane.run(lambda connection: connection.execute(sa.update(TABLE).where(where).values(values)))
 
     async def _select(
         self, columns: Sequence[sa.Column[Any]], where: sa.ColumnElement[bool], *, most: int | None = None
     ) -> list[Record]:
         newest = TABLE.c.created_at.desc(), TABLE.c.id.desc()
         statement = sa.select(*columns).where(where).order_by(*newest).limit(most)
-        return await self._lane.run(
+        return await self.lane.run(
             lambda connection: [_record(row) for row in connection.execute(statement).mappings()]
         )
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import StaticPool
 
 from windlass import StoreUnavailable
@@ -69,9 +70,10 @@ class SqliteLane:
                 batch.append((work, result))
         if not batch:
             return
+        ends: list[Any]
         try:
             ends = self._together([work for work, _ in batch])
-        except sa.exc.OperationalError as error:
+        except OperationalError as error:
             ends = [StoreUnavailable(f"the file of resumes cannot be used: {error.orig}")] * len(batch)
         except Exception as error:  # noqa: BLE001  # whoever waits is told
             ends = [error] * len(batch)
