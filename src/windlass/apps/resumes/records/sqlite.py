@@ -75,7 +75,7 @@ class SqliteLane:
             ends = self._together([work for work, _ in batch])
         except OperationalError as error:
             ends = [StoreUnavailable(f"the file of resumes cannot be used: {error.orig}")] * len(batch)
-        except Exception as error:  # noqa: BLE001  # whoever waits is told
+        except Exception as error:  # noqa: BLE001  # the caller that waits is told
             ends = [error] * len(batch)
         for (_, result), end in zip(batch, ends, strict=True):
             if isinstance(end, Exception):

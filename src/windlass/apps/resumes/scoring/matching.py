@@ -47,7 +47,7 @@ def match(resume: Resume, description: str) -> tuple[list[Keyword], set[str], li
 
 
 def own_words(text: str) -> str:
-    """A text without what it asks of whoever scores it."""
+    """A text without what it asks of its scorer."""
     if _TO_READER.search(text) is None:
         return text
     return " ".join(one for one in re.split(r"(?<=[.!?;])\s+", text) if _TO_READER.search(one) is None)

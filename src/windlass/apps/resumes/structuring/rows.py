@@ -225,7 +225,7 @@ def _heading(row: Row, looks: set[_Look]) -> tuple[Section, str, str] | None:
     inline = _INLINE.match(row.text)
     if inline is not None and not row.bullet:
         section = section_of(inline[1])
-        # "Languages: Python, Go" within the skills is for whoever reads the skills.
+        # "Languages: Python, Go" within the skills is for the reader of the skills.
         if section in {"summary", "interests", "certificates"} or (
             section in {"languages", "skills", "education"} and inline[1].isupper()
         ):
