@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from windlass import SettingsError, Windlass
+from windlass.client.charts import charts_of
+from windlass.core.declared import Declared
+from windlass.stores.contract import TypeInfo
 from windlass.web.access.authenticating import Open
 from windlass.web.dashboard import charts
 from windlass.web.dashboard.assets import Assets
 from windlass.web.dashboard.charts import Series, Shared
 from windlass.web.dashboard.dashboard import Dashboard
 from windlass.web.dashboard.json_tree import MOST, json_tree
+from windlass.web.dashboard.pages.overview.deploys import deploys
 from windlass.web.dashboard.rendering import FOLDER
 from windlass.web.dashboard.room import FRAME, Page, Rail, Room
 from windlass.web.dashboard.words import counted, moment, number, share, short, visible
@@ -157,3 +161,24 @@ def test_what_a_browser_loads_is_small_and_kept(app: Windlass) -> None:
     dashboard: Dashboard = app.asgi().state.dashboard
     assert dashboard.assets.weight <= 60 * 1024
     assert Assets({FRAME: FOLDER}).weight <= 25 * 1024
+
+
+def test_deploys_are_marked_where_new_versions_were_seen_first() -> None:
+    def seen(type_: str, minutes: float, version: str | None) -> TypeInfo:
+        at = AT[0] + timedelta(minutes=minutes)
+        return TypeInfo(declared=Declared(type_, "{}", version), first_seen=at, last_seen=at, announced_at=at)
+
+    told = charts_of(AT[0] + timedelta(minutes=10), timedelta(minutes=15), [])
+    types = [
+        *(seen(f"a{n}", 0.2, "2.4.0") for n in range(3)),
+        seen("b", 1, "2.4.1"),
+        seen("windlass.bulk", 1, None),
+        seen("old", -60, "1.0"),
+        seen("late", 90, "3.0"),
+    ]
+    [mark] = deploys(types, told)
+    assert (mark.words, mark.at) == ("2.4.0, 2.4.1, 4 types", AT[0] + timedelta(minutes=0.2))
+    shared = Shared(name="x", step=timedelta(minutes=1), zoom="", table="", marks=(mark,))
+    drawn = charts.lines("Jobs", AT, [Series("n", [1, 2, 3])], shared=shared)
+    assert 'class="mark-line" d="M66.7 0V200"' in drawn
+    assert "mark-line" not in charts.lines("Jobs", AT, [Series("n", [1, 2, 3])])
