@@ -98,6 +98,7 @@ async def _project(files: Files, visit: Visit) -> Mapping[str, Any]:
         "space": space,
         "usage": await records.usage(space),
         "quota": files.settings,
+        "largest": large(files.settings.project_bytes),
         "stats": await files.stats(space),
         "rows": [Row(name=one.name, state=one.state) for one in shown if one.state.is_there],
         "next": shown[-1].name.file if len(found) > _A_PAGE else None,
@@ -127,7 +128,9 @@ async def _file(files: Files, visit: Visit) -> Mapping[str, Any]:
         "content": f"{visit.base}/{address}",
         "owner": f"?owner={quote(name.space.owner, safe='')}" if visit.sees_all and name.space.owner else "",
         "may_write": visit.may("enqueue"),
-        "largest": files.settings.largest,
+        "largest": large(files.settings.largest),
+        "most_bytes": files.settings.largest,
+        "keeps": files.settings.versions,
         "most": _WAITING,
     }
 
@@ -149,6 +152,14 @@ def _waiting(job: Job) -> Waits:
         seq=int(order["seq"]),
         size=int(order["size"]),
     )
+
+
+def large(n: int) -> str:
+    """A bound as people read it: 10 MiB, 1 GiB."""
+    for word, unit in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if n >= unit:
+            return f"{n / unit:,.4g} {word}"
+    return f"{n} bytes"
 
 
 def instant(at: int) -> datetime:
