@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from windlass.apps.files.state import (
     Superseded,
     Unmet,
     Version,
+    Waiting,
     Write,
     before,
     begin,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 ARRIVING = 5_000
 """milliseconds for which the job of a write that was given its place is waited for, if it is not there yet"""
-_SOON, _EACH, _LONGEST = 0.1, 0.02, 5.0
-"""seconds until the next look: after an earlier write's turn, for each that waits before, at most"""
+_SOON, _LONGEST = 0.5, 5.0
+"""seconds until a write looks again whether those before it have ended, and for which it waits to be told that"""
 _HELD = 1.0
 """seconds for which a write is put off whose file on disk is held"""
 ENDED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
@@ -48,15 +48,16 @@ class Writing:
     def __init__(self, files: Files, records: Records, ctx: Ctx, name: Name, order: Order) -> None:
         self.files, self._ctx = files, ctx
         self.records, self.name, self.order = records, name, order
-        self.disk: str | None = None
-        """where the file is on disk, once that is known"""
+        self.state = State()
+        """of the file, as this attempt saw it last"""
 
     async def carry_out(self) -> Result:
         """Do it. What can never succeed is rejected, and every end makes room for the writes behind it."""
         seq, name = self.order.seq, self.name.text
         try:
             version = await self.begun() or await self.committed()
-            if self.disk:
+            await self._tell_next()
+            if self.state.disk:
                 await self._put_on_disk(version)
         except Superseded as error:
             await self._let_go()
@@ -93,35 +94,44 @@ class Writing:
                 return begun, (begun, done)
 
             state, done = await self.records.change(self.name, work)
-        self.disk = state.disk
         if done is None:
             while earlier := before(state, seq):
-                ended = await self._waits_for(earlier[0].seq, earlier[0].at, len(earlier))
+                ended = await self._waits_for(earlier)
                 if ended is None:
                     break
                 state = await self.records.change(self.name, partial(_without, seq=earlier[0].seq, token=ended))
+        self.state = state
         return done
 
-    async def _waits_for(self, seq: int, at: int, waiting: int) -> int | None:
-        """Raise Snooze while an earlier write has not ended. The token of its job's last attempt when it has; None if
-        it is waited for no longer.
+    async def _waits_for(self, earlier: list[Waiting]) -> int | None:
+        """Leave the worker until earlier writes have ended. The token of the first one's last attempt when that has
+        ended without a word; None if it is waited for no longer.
         """
-        now = time.time_ns() // 1_000_000
-        job = await self.files.job_of(self.name, seq)
+        now, first, last = time.time_ns() // 1_000_000, earlier[0], earlier[-1]
+        job = await self.files.job_of(self.name, first.seq)
         if job is not None and job.status in ENDED:
             return job.lease_token
-        if job is None and now - at > ARRIVING:
+        if job is None and now - first.at > ARRIVING:
             return 0
-        since = self._ctx.saved
-        if since is None:
-            await self._ctx.save(since := now)
-        if now - since > self.files.settings.patience * 1000:
-            _LOG.warning("write %s of file %s goes before write %s", self.order.seq, self.name.text, seq)
+        saved = self._ctx.saved
+        if saved is None or saved["first"] != first.seq:
+            await self._ctx.save({"first": first.seq, "since": now})
+        elif now - saved["since"] > self.files.settings.patience * 1000:
+            _LOG.warning("write %s of file %s goes before write %s", self.order.seq, self.name.text, first.seq)
             return None
-        wait = _SOON
-        if job is not None and job.status in (Status.RETRYING, Status.SCHEDULED):
-            wait += max(0.0, (job.run_at - datetime.now(UTC)).total_seconds())
-        raise Snooze(min(wait + _EACH * waiting, _LONGEST), f"waits for write {seq}, which was enqueued before")
+        # The one right before this says when it has ended. It may die before it does, so this looks for itself, too.
+        await self._ctx.wait(_word(last.seq), min(_LONGEST, self.files.settings.patience))
+        raise Snooze(_SOON, f"waits for write {first.seq}, which was enqueued before")
+
+    async def _tell_next(self) -> None:
+        """Wake the write behind this one if it waits for it. While this one runs, that one does not."""
+        behind = [one.seq for one in self.state.waiting if one.seq > self.order.seq]
+        if not behind:
+            return
+        with suppress(WindlassError):  # then it looks for itself
+            job = await self.files.job_of(self.name, behind[0])
+            if job is not None and job.blocked_by == f"signal:{_word(self.order.seq)}":
+                await self.files.app.jobs.signal(job.id, _word(self.order.seq), value=True)
 
     async def committed(self) -> Version:
         """Store the content, then make it the current version: in this order, so that no version names nothing."""
@@ -134,7 +144,13 @@ class Writing:
         ctx.check()
         write = self.write()
         at = time.time_ns() // 1_000_000
-        return await self.records.change(self.name, lambda state: commit(state, write, at=at, keep=settings.versions))
+
+        def work(state: State) -> tuple[State, tuple[State, Version]]:
+            made, version = commit(state, write, at=at, keep=settings.versions)
+            return made, (made, version)
+
+        self.state, version = await self.records.change(self.name, work)
+        return version
 
     def write(self) -> Write:
         """What this attempt asks of the law."""
@@ -152,7 +168,7 @@ class Writing:
 
     async def _put_on_disk(self, version: Version) -> None:
         """Project what is committed to the file on disk, if it has a place there."""
-        path = self.disk or ""
+        path = self.state.disk or ""
         async with self.files.disk.held(self.name.space, path, self.files.settings.lock_timeout) as target:
             # Again, now that no other process writes there: what this attempt knows may be old.
             state = await self.records.read(self.name)
@@ -165,7 +181,8 @@ class Writing:
 
     async def _let_go(self) -> None:
         seq, token = self.order.seq, self._ctx.token
-        await self.records.change(self.name, lambda state: (withdraw(state, seq, token), None))
+        self.state = await self.records.change(self.name, partial(_without, seq=seq, token=token))
+        await self._tell_next()
 
     def _result(self, version: Version, superseded: int | None = None) -> Result:
         result = Result(
@@ -178,6 +195,11 @@ class Writing:
         if superseded is not None:
             result["superseded"] = superseded
         return result
+
+
+def _word(seq: int) -> str:
+    """What a write is told when the one before it has ended."""
+    return f"after {seq}"
 
 
 def _without(state: State, seq: int, token: int) -> tuple[State, State]:
