@@ -180,7 +180,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("hide", HIDDEN)
-def test_text_of_a_pdf_that_nobody_sees_is_left_out_and_reported(hide: Callable[[Any], None]) -> None:
+def test_text_of_a_pdf_that_cannot_be_seen_is_left_out_and_reported(hide: Callable[[Any], None]) -> None:
     found = read(drawn(hide))
     assert "secret" not in found.text
     assert "Ada Visible" in found.text
@@ -310,7 +310,7 @@ def pale(run: Any) -> None:
 
 
 @pytest.mark.parametrize("hide", [vanished, small, pale])
-def test_text_of_a_docx_that_nobody_sees_is_left_out_and_reported(hide: Callable[[Any], None]) -> None:
+def test_text_of_a_docx_that_cannot_be_seen_is_left_out_and_reported(hide: Callable[[Any], None]) -> None:
     found = a_document(lambda document: hide(document.add_paragraph().add_run("secret words")))
     assert "secret" not in found.text
     assert found.facts.hidden == len("secret words")

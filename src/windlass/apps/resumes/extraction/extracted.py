@@ -35,7 +35,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """Text that is in the document and that nobody sees. It is left out of everything that follows."""
+    """Text that is in the document and cannot be seen. It is left out of everything that follows."""
 
     why: str
     """white, tiny, off the page, invisible, hidden"""
@@ -64,7 +64,7 @@ class Facts:
     unreadable: int = 0
     """characters that have no meaning as text"""
     hidden: int = 0
-    """characters that nobody sees"""
+    """characters that cannot be seen"""
     in_margins: bool = False
     """something stands in headers or footers only"""
     notes: tuple[str, ...] = ()

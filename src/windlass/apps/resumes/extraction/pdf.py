@@ -127,7 +127,7 @@ class _Reading:
         """What Tesseract reads of a page that is a picture."""
         self._scanned += 1
         if unseen:
-            self._notes.append(f"page {number} is a picture; the text behind it, which nobody sees, was not used")
+            self._notes.append(f"page {number} is a picture; the text behind it, which cannot be seen, was not used")
         if self._recognised >= self._limits.recognised:
             self._notes.append(f"page {number} is a picture and was not read: {self._limits.recognised} pages may be")
             return []

@@ -10,7 +10,7 @@ from typing import Any
 from windlass.apps.resumes.extraction.pdfium import raw as pdfium
 
 TINIEST = 3.9
-"""points: nobody sets a resume smaller, nobody reads smaller"""
+"""points: smaller text cannot be read"""
 _BLANK = frozenset((32, 160, 13, 10, 9))
 _ASLANT = 0.2
 """radians"""

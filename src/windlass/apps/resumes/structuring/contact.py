@@ -7,27 +7,17 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from windlass.apps.resumes.resume import EMAIL, Basics, Location, Profile
+from windlass.apps.resumes.structuring.links import LINK, MAIL, links_in
 from windlass.apps.resumes.structuring.rows import Part, Row
 from windlass.apps.resumes.vocabulary.headings import plain, section_of
 from windlass.apps.resumes.vocabulary.places import is_place, locate
 from windlass.apps.resumes.vocabulary.titles import company_worth, title_worth
 
-_MAIL = re.compile(r"[A-Za-z0-9._%+\-äöüß]+\s?@\s?[A-Za-z0-9äöüß\-]+(?:\.[A-Za-z0-9äöüß\-]+)*\.[A-Za-z]{2,24}")
 _PHONE = re.compile(r"(?<![\w./-])\(?(?:\+|00)?\(?\d[\d\s().\-/–]{5,22}\d(?![\w@])(?:\s?(?:x|ext\.?)\s?\d{1,5})?")
 _LABELLED = re.compile(
     r"(?:phone|tel|telefon|téléphone|telephone|mobile?|mobil|handy|cell|móvil|movil|teléfono|telefono|portable|ph|m|t|p|fon|tél|whatsapp)\b\.?(?:nummer|number)?\s*(?:\([^)]*\))?\s*[:.]?\s*$",
     re.IGNORECASE,
 )
-_LINK = re.compile(
-    r"(?<![@\w.])(?:https?://)?(?:www\.)?(?:[a-z0-9\-]+\.)+(?:com|org|net|io|dev|me|de|fr|es|uk|eu|it|at|ch|nl|in|ai|app|co|tech|info|ca|us|design|blog|xyz|page|site|be|pt|br|mx)\b(?::\d+)?(?:/[^\s|•·,;()<>]*)?",
-    re.IGNORECASE,
-)
-_NETWORKS = {
-    "linkedin.com": "LinkedIn", "github.com": "GitHub", "gitlab.com": "GitLab", "xing.com": "XING", "twitter.com": "Twitter", "x.com": "X",
-    "stackoverflow.com": "Stack Overflow", "medium.com": "Medium", "behance.net": "Behance", "dribbble.com": "Dribbble", "kaggle.com": "Kaggle",
-    "bitbucket.org": "Bitbucket", "orcid.org": "ORCID", "researchgate.net": "ResearchGate", "facebook.com": "Facebook", "instagram.com": "Instagram",
-    "youtube.com": "YouTube", "scholar.google.com": "Google Scholar", "leetcode.com": "LeetCode", "hackerrank.com": "HackerRank", "malt.fr": "Malt",
-}  # fmt: skip
 _NAMED = re.compile(
     r"^(?:name|full name|vor- und nachname|nom(?: et prénom)?|nombre(?: y apellidos)?|naam|vor- & nachname)\s*[:\t]\s*(.+)$",
     re.IGNORECASE,
@@ -86,7 +76,7 @@ def basics_of(parts: list[Part], links: tuple[str, ...]) -> Basics:
         or _phone(everywhere[-4:])
         or _phone([row for part in parts if part.section in {"other", "summary"} for row in part.rows])
     )
-    found = _links([*top, *everywhere[-6:]], email, links)
+    found = links_in([*top, *everywhere[-6:]], email, links)
     place = _place(top, name)
     label = _label(top, named, name)
     summary = _summary(parts, top, named)
@@ -149,7 +139,7 @@ def _name(top: list[Row], everywhere: list[Row], email: str | None) -> tuple[str
 
 
 def _of_email(name: str, email: str | None) -> bool:
-    """Whether an address is of somebody of that name."""
+    """Whether an address is of a person of that name."""
     local = plain((email or "").replace(".", " ").replace("_", " ").replace("-", " ").replace("@", " "))
     words = [plain(word) for word in name.split() if len(word) > 2]
     return (
@@ -221,7 +211,7 @@ def _word_cased(word: str) -> str:
 
 def _email(rows: list[Row]) -> str | None:
     for at, row in enumerate(rows):
-        found = _MAIL.search(row.text)
+        found = MAIL.search(row.text)
         if found is not None:
             above = rows[at - 1].text if at and rows[at - 1].block == row.block else ""
             start = re.search(r"(?:^|[\s:])([A-Za-z0-9.]+[-._])$", above)
@@ -229,7 +219,7 @@ def _email(rows: list[Row]) -> str | None:
             return (start[1] if broken and start else "") + found.group().replace(" ", "")
     for row, after in pairwise(rows):  # broken in a narrow column
         if "@" in row.text or after.text.startswith("@") or row.text.endswith("@"):
-            found = _MAIL.search(row.text.strip() + after.text.strip())
+            found = MAIL.search(row.text.strip() + after.text.strip())
             if found is not None:
                 return found.group()
     return None
@@ -242,8 +232,8 @@ def _behind(links: tuple[str, ...], scheme: str) -> str | None:
 def _phone(rows: list[Row]) -> str | None:
     best: tuple[float, str] | None = None
     for row in rows:
-        text = _LINK.sub(
-            lambda found: " " * len(found.group()), _MAIL.sub(lambda found: " " * len(found.group()), row.text)
+        text = LINK.sub(
+            lambda found: " " * len(found.group()), MAIL.sub(lambda found: " " * len(found.group()), row.text)
         )
         for found in _PHONE.finditer(text):
             said = found.group().strip(" .-–/")
@@ -275,59 +265,12 @@ def _not_phone(said: str) -> bool:
     return re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", said) is not None
 
 
-def _links(rows: list[Row], email: str | None, behind: tuple[str, ...]) -> list[tuple[str | None, str | None, str]]:
-    """Links as (network, user, address); those of no network last are pages of one's own."""
-    found: dict[str, tuple[str | None, str | None, str]] = {}
-    mail_host = (email or "@").partition("@")[2].lower()
-    said = [one.group().rstrip(".") for row in rows for one in _LINK.finditer(_MAIL.sub(" ", row.text))]
-    hidden = [one for one in behind if one.lower().startswith("http")]
-    for text, seen in [(one, True) for one in said] + [(one, False) for one in hidden]:
-        address = text if "://" in text else f"https://{text}"
-        host, _, path = address.partition("://")[2].partition("/")
-        host = host.lower().removeprefix("www.").removeprefix("de.").removeprefix("fr.").removeprefix("es.")
-        network = _NETWORKS.get(host)
-        if network is None and (
-            not seen
-            or (host == mail_host and not path)
-            or "." not in host
-            or re.fullmatch(r"(?:node|vue|next|express|react|nuxt|asp|ember|d3|three|socket)\.(?:js|io|net)", host)
-        ):
-            continue
-        if network is None and not re.search(r"[a-z]{2}", host):
-            continue
-        user = (
-            path.strip("/")
-            .removeprefix("in/")
-            .removeprefix("profile/")
-            .removeprefix("pub/")
-            .split("/")[0]
-            .split("?")[0]
-            or None
-        )
-        key = network or host + path
-        if network is not None and (user is None or (key in found)):
-            continue
-        if len(address) < 200 and re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`]+", address):
-            found.setdefault(key, (network, user, address))
-    for row in rows:  # "GitHub: name", "LinkedIn: /in/name"
-        for one in re.finditer(
-            r"\b(linkedin|github|gitlab|xing|twitter)\s*[:@]\s*/?(?:in/)?@?([\w.\-]{3,40})(?![\w./])",
-            row.text,
-            re.IGNORECASE,
-        ):
-            network = _NETWORKS[f"{one[1].lower()}.com"]
-            if network not in found and not one[2].lower().startswith(("http", "www", one[1].lower())):
-                prefix = "https://www.linkedin.com/in/" if network == "LinkedIn" else f"https://{one[1].lower()}.com/"
-                found[network] = (network, one[2], prefix + one[2])
-    return list(found.values())
-
-
 def _place(top: list[Row], name: str | None) -> dict[str, str] | None:
     said: list[str] = []
     for row in top[:30]:
         text = _PHONE.sub(
             lambda found: "\t" if sum(one.isdigit() for one in found.group()) >= 7 else found.group(),
-            _LINK.sub("\t", _MAIL.sub("\t", row.text)),
+            LINK.sub("\t", MAIL.sub("\t", row.text)),
         )
         text = re.sub(
             r"^(?:address|adresse|anschrift|wohnort|location|dirección|domicilio|based in|lives in|ort|lieu|ciudad)\s*[:\t]\s*",
@@ -373,7 +316,7 @@ def _label(top: list[Row], named: Row | None, name: str | None) -> str | None:
                 not kept
                 or len(kept) > 90
                 or kept in (name or "")
-                or _MAIL.search(kept)
+                or MAIL.search(kept)
                 or kept.endswith(".")
                 or re.search(r"\d{3}", kept)
             ):
@@ -391,8 +334,8 @@ def _summary(parts: list[Part], top: list[Row], named: Row | None) -> str | None
             for row in top
             if row is not named
             and len(row.text) > 60
-            and not _MAIL.search(row.text)
-            and not _LINK.search(row.text)
+            and not MAIL.search(row.text)
+            and not LINK.search(row.text)
             and "\t" not in row.text
         ]
         first = top.index(rows[0]) if rows else 0
@@ -400,9 +343,9 @@ def _summary(parts: list[Part], top: list[Row], named: Row | None) -> str | None
             rows = [
                 row
                 for row in top[first : first + len(rows) + 1]
-                if not _MAIL.search(row.text) and not _PHONE.search(row.text)
+                if not MAIL.search(row.text) and not _PHONE.search(row.text)
             ]
-    text = joined(row.text for row in rows if not _MAIL.search(row.text))
+    text = joined(row.text for row in rows if not MAIL.search(row.text))
     return text[:20_000] if len(text.split()) > 3 else None
 
 

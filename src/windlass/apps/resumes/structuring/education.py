@@ -1,4 +1,4 @@
-"""Where somebody learned what, and which degree came of it."""
+"""Studies: which school, which degree, which field, when."""
 
 from __future__ import annotations
 
