@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from bench.figures import Figure, median
+from bench.figures import Figure
 from tests.apps.resumes.documents import DESCRIPTION, DOCX, docx, pdf, text
 from windlass import Status, Windlass
 from windlass.apps.resumes.extraction.extract import extract
@@ -64,8 +64,9 @@ async def _ratio(name: str, settings: dict[str, Any], rounds: int, *, least: flo
             await _tailored(resumes, seen, "pdf")
             cold.append(time.perf_counter() - began)
         stored = {one: await _stored(resumes, seen, one) for one in ("pdf", "docx", "markdown")}
-    told = {"from the file s": median(cold), **{f"stored {one} ms": took * 1000 for one, took in stored.items()}}
-    return Figure(name=name, value=median(cold) / stored["pdf"], unit="×", least=least, told=told)
+    # The quickest of each: what else the machine does can only add to it.
+    told = {"from the file s": min(cold), **{f"stored {one} ms": took * 1000 for one, took in stored.items()}}
+    return Figure(name=name, value=min(cold) / stored["pdf"], unit="×", least=least, told=told)
 
 
 async def _stored(resumes: Resumes, seen: Seen, format_: Format) -> float:
@@ -74,7 +75,7 @@ async def _stored(resumes: Resumes, seen: Seen, format_: Format) -> float:
         began = time.perf_counter()
         await _tailored(resumes, seen, format_)
         taken.append(time.perf_counter() - began)
-    return median(taken)
+    return min(taken)
 
 
 async def _process(resumes: Resumes, data: bytes) -> Seen:
