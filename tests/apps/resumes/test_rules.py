@@ -272,6 +272,9 @@ def test_a_resume_of_a_german_is_read_with_its_table_of_facts() -> None:
         "• \n" * 50,
         "x\t" * 500,
         "Ada Lovett\n" * 2000,
+        "a" * 190_000,
+        "Experience\n" + "a" * 190_000,
+        "Experience\nEngineer, Acme, 2019 - 2020\n" + "- a b c\n" * 20_000,
     ],
 )
 def test_any_text_gives_a_resume(said: str) -> None:

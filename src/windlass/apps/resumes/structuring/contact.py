@@ -349,10 +349,16 @@ def _summary(parts: list[Part], top: list[Row], named: Row | None) -> str | None
     return text[:20_000] if len(text.split()) > 3 else None
 
 
+_LONGEST = 15_000
+"""characters of one text: what follows is left out"""
+
+
 def joined(texts: Iterable[str]) -> str:
     """Lines of running text as one; words that were broken at their ends are whole again."""
     said = ""
     for text in texts:
+        if len(said) > _LONGEST:
+            break
         line = text.replace("\t", " ").strip()
         if (
             re.search(r"[^\W\d_]-$", said)

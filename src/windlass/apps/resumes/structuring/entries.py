@@ -29,6 +29,10 @@ _LABEL = re.compile(
 _HANGING = re.compile(r"(?:,|&|\b(?:and|und|et|y|the|of|in|for|with|de|der|die|das|von|la|le|mit|für|des|du))$")
 
 
+_POINTS = 200
+"""of one entry"""
+
+
 @dataclass(slots=True)
 class Entry:
     """Lines of one position, project, or the like."""
@@ -236,9 +240,9 @@ def told(rows: list[Row]) -> tuple[str | None, list[str]]:
             prose.append(text)
         above = row
     if not pointed and len(prose) > 1:
-        return None, _sentences(rows)
+        return None, _sentences(rows)[:_POINTS]
     said = joined(prose)
-    return (said or None), points
+    return (said or None), points[:_POINTS]
 
 
 def _sentences(rows: list[Row]) -> list[str]:

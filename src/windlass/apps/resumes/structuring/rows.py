@@ -21,6 +21,10 @@ _OPEN = re.compile(r"(?:19|20)\d\d\s*(?:[-–—]|\bto|\bbis|\bà|\ba)$", re.IGN
 _HANGING = re.compile(r"\s(?:de|del|de la|de los|of|of the|the|and|und|für|&|di|du|des|der)$")
 """what cannot end a name"""
 _CLOSED = re.compile(rf"^(?:(?:[^\W\d]{{3,10}}\.?\s+|\d{{1,2}}[./]){{0,2}}(?:19|20)\d\d|(?:{NOW}))\)?$", re.IGNORECASE)
+_LONGEST = 2_000
+"""characters of a line that are looked at: no line of a resume is longer"""
+_MOST = 5_000
+"""lines"""
 _UNLIKE_HEADING = re.compile(r"[@\d]|https?:|\.\w{2,3}/|[,;]$")
 
 
@@ -72,7 +76,7 @@ def rows_of(extracted: Extracted) -> list[Row]:
                 gap = (line.y - above.y) / max(line.size or 10.0, 6.0)
             above = line
             marked = _BULLET.match(line.text)
-            text = (line.text[marked.end() :].strip() if marked else line.text).replace(" ,", ",")
+            text = (line.text[marked.end() :].strip() if marked else line.text)[:_LONGEST].replace(" ,", ",")
             if not text:
                 continue
             rows.append(
@@ -82,7 +86,7 @@ def rows_of(extracted: Extracted) -> list[Row]:
                 )
             )  # fmt: skip
     _bullets_alone(extracted, rows)
-    rows = _ranges_joined(rows)
+    rows = _ranges_joined(rows[:_MOST])
     for row in rows:
         row.span = find(row.text, points=not row.bullet)
     return rows
