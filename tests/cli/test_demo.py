@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import sqlite3
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.support import Shop
 from tests.support.until import until_sync
+from windlass.cli.demo_shop.serving import tell_what_fails
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -87,3 +89,17 @@ def test_the_bench_leaves_nothing_behind_and_touches_nothing_else(shop: Shop) ->
     assert shop.call("bench", "--jobs", "100", *mine).code == 0
     assert shop.call("jobs", *mine, "--json").fact["id"] == job_id
     assert tables(shop) == before
+
+
+def test_a_request_that_fails_beside_the_shop_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("windlass.web")
+    before = logger.handlers[:]
+    try:
+        tell_what_fails()
+        logger.error("request 7: GET /imports failed: %s", "no such tag")
+        logging.getLogger("windlass").error("a job of the shop failed")
+    finally:
+        logger.handlers[:] = before
+    told = capsys.readouterr().err
+    assert "GET /imports failed: no such tag" in told
+    assert "a job of the shop" not in told

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from windlass.cli.desk import file_of
 from windlass.cli.output import USAGE, Stop
 from windlass.cli.serving import bound, serve_on, web_of
 from windlass.cli.words import span
+from windlass.observability.forms import TextFormatter
 
 if TYPE_CHECKING:
     import socket
@@ -71,6 +74,7 @@ async def _open(app: Windlass, shown: Shown, imports: Imports | None) -> None:
     from windlass.cli.demo_shop import traffic
     from windlass.cli.demo_shop.jobs import closing
 
+    tell_what_fails()
     await traffic.prepare()
     shown.screen.say("jobs keep coming while you look; Ctrl-C ends it", "bold")
     store = "…" if file_of(app) is None else shown.url
@@ -88,6 +92,14 @@ async def _open(app: Windlass, shown: Shown, imports: Imports | None) -> None:
             await asyncio.wait([coming])
             if not coming.cancelled():
                 coming.result()
+
+
+def tell_what_fails() -> None:
+    """Have failed requests told with their reason; the jobs of the shop fail on purpose, and its pages tell of them."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.ERROR)
+    handler.setFormatter(TextFormatter())
+    logging.getLogger("windlass.web").addHandler(handler)
 
 
 def _listen(port: int | None) -> socket.socket:
