@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 T = TypeVar("T")
-_PATIENCE = 20.0
-"""seconds to wait for the file's lock, which the job store holds for moments, too"""
+_PATIENCE, _LOOK = 20.0, 0.01
+"""seconds to wait for the file's lock, which the job store holds for moments, too, and between two looks at it"""
 
 
 class SqliteLane:
@@ -45,7 +46,7 @@ class SqliteLane:
         connection = sqlite3.connect(
             self._file, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=False
         )
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_log(connection)
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         # What is removed or changed is overwritten with zeros, not left in the file's free pages.
         connection.execute("PRAGMA secure_delete = ON")
@@ -116,3 +117,17 @@ class SqliteLane:
         """Close the connection."""
         await asyncio.wrap_future(self._thread.submit(self._engine.dispose))
         self._thread.shutdown()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Write ahead. Where several connections come to a new file at once, SQLite itself does not wait for the first."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_LOOK)
+        else:
+            return
