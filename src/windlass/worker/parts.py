@@ -66,7 +66,7 @@ class Parts:
         self.proving = Proving(store, config, hub)
         self.progress = Reporting(store, hub, self.leasing.in_loop)
         self.cancels = Cancels(store, self.slots, hub, config.worker_id)
-        self.settling = Settling(store, self.slots, hub, config.worker_id)
+        self.settling = Settling(store, self.slots, hub, config.worker_id, self.progress)
         self.keeping = Keeping(store, hub, self.slots)
         self._make_runners()
         self.attempts = Attempts(

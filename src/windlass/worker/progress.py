@@ -1,15 +1,16 @@
-"""Progress: what handlers report is gathered and written in one call, a few times a second."""
+"""Progress: what handlers report is gathered and written in one call, a few times a second and with the end."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from windlass.stores.contract import Lease, Report
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from windlass.core.events import Hub
     from windlass.core.job import Progress
@@ -47,8 +48,25 @@ class Reporting:
 
     def _gathered(self) -> list[Report]:
         reporters, self._reporters = self._reporters, {}
-        return [
-            Report(Lease(running.job.id, running.job.lease_token), running.progress)
-            for running in reporters.values()
-            if running.progress is not None and not running.ended
-        ]
+        return _reports(running for running in reporters.values() if not running.ended)
+
+    async def write_last(self, ended: Iterable[Running]) -> None:
+        """Write what jobs that end have reported since the last batch, before their ends are; it is not tried again.
+
+        Costs a call only where there is such a report, and one for all that end together.
+        """
+        reports = _reports(ended)
+        if reports:
+            with suppress(Exception):  # their ends matter more, and are about to find out what the store's trouble is
+                await self._store.jobs.report(reports)
+
+
+def _reports(some: Iterable[Running]) -> list[Report]:
+    """What these have reported that was not taken along before."""
+    found: list[Report] = []
+    for running in some:
+        progress = running.progress
+        if progress is not None and progress is not running.reported:
+            running.reported = progress
+            found.append(Report(Lease(running.job.id, running.job.lease_token), progress))
+    return found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from windlass.core.gathering import Ended
     from windlass.core.transition import Transition
     from windlass.stores.contract import Store
+    from windlass.worker.progress import Reporting
     from windlass.worker.slots import Running, Slots
 
 MOST_AT_ONCE = 500
@@ -47,8 +48,9 @@ class Settling:
     tried again apart from the others, which do not wait for it.
     """
 
-    def __init__(self, store: Store, slots: Slots, hub: Hub, worker_id: str) -> None:
+    def __init__(self, store: Store, slots: Slots, hub: Hub, worker_id: str, progress: Reporting) -> None:
         self._store, self._slots, self._hub, self._worker_id = store, slots, hub, worker_id
+        self._progress = progress
         self._steady = Steady(hub, "settle")
         self._waiting: list[End] = []
         self._held: list[End] = []
@@ -127,6 +129,7 @@ class Settling:
         return True
 
     async def _apply(self, batch: list[End]) -> list[Verdict] | ValueRefused:
+        await self._progress.write_last(end.running for end in batch)
         try:
             return await self._store.jobs.apply([end.transition for end in batch])
         except ValueRefused as refused:

@@ -41,6 +41,7 @@ class Running:
         "raised",
         "reason",
         "renewed",
+        "reported",
         "started",
         "stopped_at",
         "stopper",
@@ -69,6 +70,8 @@ class Running:
         self.stopped_at = float("inf")
         """when, by the monotonic clock, it was told to end at once"""
         self.progress: Progress | None = None
+        self.reported: Progress | None = None
+        """of its progress, what was last taken along to be written"""
         self.raised: BaseException | None = None
         """what the handler raised, until its end is told"""
         self.stopper: Callable[[StopReason], object] | None = None
