@@ -22,6 +22,7 @@ from windlass.web.limits import Limiter, Limits
 from windlass.web.live.live import Live
 from windlass.web.live.pace import Pace
 from windlass.web.methods import Methods
+from windlass.web.mistakes import place_of_mistake
 from windlass.web.openapi import document_of, operation_id
 from windlass.web.problems import INVALID, MEDIA_TYPE, NOT_FOUND, UNREADABLE, Kind, Refused, body, problem_of
 from windlass.web.routes import (
@@ -154,8 +155,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 def _mistake(found: dict[str, Any]) -> dict[str, str]:
     """Where and what, without what was sent: that may be a secret."""
-    place = ".".join(str(part) for part in found["loc"])
-    return {"at": place[:200], "message": str(found["msg"]).removeprefix("Value error, ")[:300]}
+    return {"at": place_of_mistake(found["loc"]), "message": str(found["msg"]).removeprefix("Value error, ")[:300]}
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:

@@ -12,6 +12,7 @@ from windlass.core.errors import JobNotFound, SettingsError
 from windlass.web.given import Asked
 from windlass.web.live.hub import OneJob, Target
 from windlass.web.live.viewing import LiveWanted
+from windlass.web.mistakes import place_of_mistake
 
 LARGEST = 64 * 1024
 """characters of a message"""
@@ -72,7 +73,7 @@ def read(text: str) -> Message:
         return _READER.validate_python(found)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[:_MOST_TOLD]
-        told = "; ".join(f"{'.'.join(str(part) for part in one['loc'])[:200]}: {one['msg'][:300]}" for one in wrong)
+        told = "; ".join(f"{place_of_mistake(one['loc'])}: {one['msg'][:300]}" for one in wrong)
         raise SettingsError(f"the message does not fit: {told}") from None
     except (ValueError, RecursionError):
         raise SettingsError("the message is no JSON: expected an object with a type") from None

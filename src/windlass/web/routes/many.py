@@ -14,6 +14,7 @@ from windlass.core.errors import DuplicateJob, WindlassError
 from windlass.web.asking import App, Enqueuer, limiter_of
 from windlass.web.belonging import met
 from windlass.web.given import Asked
+from windlass.web.mistakes import place_of_mistake
 from windlass.web.problems import INVALID, Refused, problem_of
 from windlass.web.routes.enqueueing import Enqueue, asked_of, place_of
 from windlass.web.routing import Repeatable, attempt_of
@@ -130,5 +131,5 @@ def _refused(index: int, error: Exception) -> VerdictShape:
 def _mistakes(error: ValidationError) -> str:
     """Where and what, without what was sent: that may be a secret."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    places = [".".join(str(part) for part in one["loc"])[:200] for one in found[:_MOST_TOLD]]
+    places = [place_of_mistake(one["loc"]) for one in found[:_MOST_TOLD]]
     return "; ".join(f"{at or 'the item'}: {one['msg'][:300]}" for at, one in zip(places, found, strict=False))
