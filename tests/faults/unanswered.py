@@ -10,18 +10,21 @@ import asyncio
 import signal
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from pymongo import MongoClient
+from pymongo.errors import OperationFailure
 
 from tests.faults.judging import heal, kind_of, resumed, slow_to_resume, spec_of
 from tests.faults.network import hurried
 from tests.faults.store_gone import KINDS
 from tests.support.processes import HOST, Node, Server
 from tests.support.servers import start_mongo
+from tests.support.until import until_sync
 from windlass import Happened
 from windlass.chaos.checker import Evidence, check
 from windlass.chaos.faults import Finding
@@ -33,6 +36,8 @@ from windlass.chaos.waiting import until
 WAITING = 40
 PATIENCE = 0.8
 """seconds that workers wait for an answer in short trials"""
+_NOT_YET = 125
+"""MongoDB's code for a command that cannot be carried out now"""
 
 
 async def majority_silent(place: Place, seed: int, *, long: bool) -> Finding:
@@ -54,16 +59,24 @@ async def majority_silent(place: Place, seed: int, *, long: bool) -> Finding:
 @contextmanager
 def _locked(server: Server) -> Generator[None, None, None]:
     """Both followers write nothing meanwhile, and say to the primary that they are well."""
-    followers = [client for node in server.nodes if (client := _follower(node)) is not None]
-    assert len(followers) == len(server.nodes) - 1
-    try:
+    with ExitStack() as undone:
+        followers = [undone.enter_context(client) for node in server.nodes if (client := _follower(node)) is not None]
+        assert len(followers) == len(server.nodes) - 1
         for client in followers:
-            client.admin.command("fsync", lock=True)
+            until_sync(partial(_lock, client), "a follower to be locked")
+            undone.callback(client.admin.command, "fsyncUnlock")
         yield
-    finally:
-        for client in followers:
-            client.admin.command("fsyncUnlock")
-            client.close()
+
+
+def _lock(client: MongoClient[dict[str, Any]]) -> bool:
+    """A follower that has just come to its data can take no checkpoint yet, and says so."""
+    try:
+        client.admin.command("fsync", lock=True)
+    except OperationFailure as error:
+        if error.code != _NOT_YET:
+            raise
+        return False
+    return True
 
 
 def _follower(node: Node) -> MongoClient[dict[str, Any]] | None:
