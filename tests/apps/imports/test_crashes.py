@@ -26,7 +26,7 @@ from windlass.apps.imports.settings import ImportsSettings
 
 KILLS = int(os.environ.get("WINDLASS_TEST_KILLS", "3"))
 """so often a worker is killed; at length 50"""
-ROWS = 300 * max(KILLS, 5)
+ROWS = 1000 * max(KILLS, 5)
 SEED = 7
 
 

@@ -83,7 +83,7 @@ async def test_a_search_is_counted_up_to_a_bound(ask: Ask, asked: Asked, monkeyp
 async def test_the_figures_of_one_user_are_one_read(ask: Ask, asked: Asked) -> None:
     async with ask("ann", ("read",)) as client:
         assert (await client.get(f"{PAGES}/")).status_code == 200
-    assert asked.of["find"] == 2, "their newest jobs, and those that failed"
+    assert (asked.of["ran"], asked.of["find"]) == (1, 1), "what ran of theirs, and those that failed"
 
 
 async def test_every_link_leads_somewhere(app: Windlass, ask: Ask) -> None:

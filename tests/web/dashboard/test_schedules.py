@@ -125,6 +125,7 @@ class TestInABrowser:
         await page.get_by_label("Unit").select_option("h")
         await expect(page.locator(".preview h3")).to_have_text("Every 2 hours")
         await page.get_by_role("button", name="Save").click()
+        await page.wait_for_url("**/schedules/one?name=letters")
         await expect(page.locator("main")).to_contain_text("Every 2 hours")
         [now] = await site.app.schedules.list()
         assert (now.cron, now.queue) == (every(7200), "other")

@@ -29,6 +29,7 @@ T = TypeVar("T")
 _DIALECT = sqlite.dialect()
 _REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 _MOST_VARIABLES = 30_000
+_AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
 _PATIENCE = 20.0
 """seconds to wait for the file's lock, which the job store holds for moments, too"""
 
@@ -85,7 +86,7 @@ class SqliteTarget:
 
     def _write(self, connection: sqlite3.Connection, run: Run, batch: Batch, before: Counts) -> Counts:
         existing = changed = 0
-        rows = [tuple(map(_stored, row)) for row in batch.rows]
+        rows = _all_stored(batch.rows)
         if rows and run.atomic and not run.dry:
             self._stage(connection, run, batch, rows)
         elif rows:
@@ -249,6 +250,15 @@ class SqliteTarget:
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
         return self._connection
+
+
+def _all_stored(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows as SQLite keeps them, column by column: most columns hold nothing that is to be changed."""
+    columns = [
+        column if _AS_THEY_ARE.issuperset(map(type, column)) else [*map(_stored, column)]
+        for column in zip(*rows, strict=True)
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def _stored(value: Any) -> Any:
