@@ -279,3 +279,26 @@ def test_a_resume_of_a_german_is_read_with_its_table_of_facts() -> None:
 )
 def test_any_text_gives_a_resume(said: str) -> None:
     structured("Ada", said)
+
+
+def test_skills_in_a_line_of_their_own_are_read_where_no_heading_tells_of_them() -> None:
+    resume = structured(
+        "Mia Quillfeather",
+        "mia@quill.example · 555-0142 · Austin, TX",
+        "",
+        "Education",
+        "B.A. in Psychology, University of Texas at Austin, May 2013",
+        "",
+        "Skills: Figma, usability testing, HTML/CSS",
+        "",
+        "Certifications",
+        "Certified Kubernetes Administrator (CKA), CNCF, 2022",
+        "Scrum Master (2021)",
+    )
+    assert [skill.name for skill in resume.skills] == ["Figma", "usability testing", "HTML/CSS"]
+    assert [(one.name, one.issuer, one.date) for one in resume.certificates] == [
+        ("Certified Kubernetes Administrator (CKA)", "CNCF", "2022"),
+        ("Scrum Master", None, "2021"),
+    ]
+    assert resume.basics.phone == "555-0142"
+    assert [one.institution for one in resume.education] == ["University of Texas at Austin"]

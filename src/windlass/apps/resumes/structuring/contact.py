@@ -242,6 +242,7 @@ def _phone(rows: list[Row]) -> str | None:
                 continue
             worth = 1.0 if said.startswith(("+", "(", "00")) else 0.0
             worth += 1.0 if digits >= 9 else -0.5
+            worth += 0.3 if MAIL.search(row.text) else 0.0  # in the line of contacts, a number of a town will do
             worth += (
                 2.0
                 if _LABELLED.search(text[: found.start()].strip() + ("" if text[: found.start()].strip() else " "))

@@ -178,9 +178,7 @@ def certificates_of(rows: list[Row]) -> list[Certificate]:
             continue
         if span is not None:
             text = f"{text[: span.begin]}\t{text[span.end :]}"
-        pieces = [
-            piece.strip(" ,()[]–—-|•·:") for piece in re.split(r"\t|\s+[|•·–—-]\s+|\s*[|•·]\s*|,\s+(?=[A-ZÄÖÜ])", text)
-        ]
+        pieces = [_trimmed(piece) for piece in re.split(r"\t|\s+[|•·–—-]\s+|\s*[|•·]\s*|,\s+(?=[A-ZÄÖÜ])", text)]
         pieces = [piece for piece in pieces if piece]
         if not pieces:
             continue
@@ -202,6 +200,12 @@ def certificates_of(rows: list[Row]) -> list[Certificate]:
             )
         )
     return found[:200]
+
+
+def _trimmed(piece: str) -> str:
+    """Without what stood around it; parentheses stay where both are there and something is in them."""
+    said = re.sub(r"\(\s*\)", "", piece).strip(" ,[]–—-|•·:")
+    return said if said.count("(") == said.count(")") and not said.startswith("(") else said.strip(" ()")
 
 
 def awards_of(rows: list[Row]) -> list[Award]:

@@ -52,7 +52,7 @@ class Rules:
 def structure_by_rules(extracted: Extracted) -> Resume:
     """The resume in a document's text."""
     parts = sections(rows_of(extracted))
-    parts = _languages_apart(parts)
+    parts = _skills_apart(_languages_apart(parts))
     found: dict[str, list[Any]] = {}
     for section, part_rows in _together(parts):
         name, read = _READERS[section]
@@ -102,3 +102,22 @@ def _languages_apart(parts: list[Part]) -> list[Part]:
         if spoken:
             found.append(Part("languages", part.title, spoken))
     return found
+
+
+def _skills_apart(parts: list[Part]) -> list[Part]:
+    """Where no heading tells of skills, lines "Skills: Figma, HTML" in other sections do, and these go on behind them."""
+    if any(part.section == "skills" for part in parts):
+        return parts
+    found: list[Part] = []
+    told: list[Row] = []
+    for part in parts:
+        rest: list[Row] = []
+        for row in part.rows:
+            label, _, said = row.text.partition(":")
+            if said.strip() and section_of(label) == "skills":
+                told.append(replace(row, text=said.strip()))
+            else:
+                rest.append(row)
+        if rest:
+            found.append(Part(part.section, part.title, rest))
+    return [*found, Part("skills", "", told)] if told else parts
