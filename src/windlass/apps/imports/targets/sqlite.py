@@ -90,13 +90,7 @@ class SqliteTarget:
         if rows and run.atomic and not run.dry:
             self._stage(connection, run, batch, rows)
         elif rows:
-            table = self._table(run.handler)
-            existing = self._existing(connection, table, rows)
-            if not run.dry:
-                values = ", ".join("?" * len(table.names))
-                upsert = f"INSERT INTO {table.name} ({table.listed}) VALUES ({values}) {table.conflict}"
-                cursor = connection.executemany(upsert, rows)
-                changed = cursor.rowcount - (len(rows) - existing)
+            existing, changed = self._upsert(connection, run, rows)
         connection.executemany(
             "INSERT OR REPLACE INTO windlass_import_rows (job, row, cells, errors) VALUES (?, ?, ?, ?)",
             [(run.job, one["row"], json.dumps(one["cells"]), json.dumps(one["errors"])) for one in batch.refused],
@@ -122,6 +116,17 @@ class SqliteTarget:
         )
         if cursor.rowcount != 1:
             raise Overtaken
+
+    def _upsert(self, connection: sqlite3.Connection, run: Run, rows: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
+        """How many of these rows were there already, and how many of those are others now."""
+        table = self._table(run.handler)
+        if run.dry:
+            return self._existing(connection, table, rows), 0
+        values = ", ".join("?" * len(table.names))
+        insert = f"INSERT INTO {table.name} ({table.listed}) VALUES ({values})"
+        # What is new first: most files hold nothing else, and what comes behind finds only these rows to be alike.
+        existing = len(rows) - connection.executemany(f"{insert} {table.keeping}", rows).rowcount
+        return existing, connection.executemany(f"{insert} {table.conflict}", rows).rowcount if existing else 0
 
     def _existing(self, connection: sqlite3.Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
         """How many of these rows are there already."""

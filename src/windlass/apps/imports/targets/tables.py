@@ -65,11 +65,16 @@ class Table:
         return ", ".join(self.names)
 
     @cached_property
+    def keeping(self) -> str:
+        """To leave a row alone that is there."""
+        return f"ON CONFLICT ({', '.join(self.key)}) DO NOTHING"
+
+    @cached_property
     def conflict(self) -> str:
         """What to do with a row that is there: change it where it is another."""
         others = [name for name in self.names if name not in self.key]
         if not others:
-            return f"ON CONFLICT ({', '.join(self.key)}) DO NOTHING"
+            return self.keeping
         changed = " OR ".join(f"{self.name}.{name} {self._differs} excluded.{name}" for name in others)
         sets = ", ".join(f"{name} = excluded.{name}" for name in others)
         return f"ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {sets} WHERE {changed}"
