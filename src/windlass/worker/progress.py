@@ -10,7 +10,7 @@ from windlass.stores.contract import Lease, Report
 from windlass.worker.steady import Steady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from windlass.core.events import Hub
     from windlass.core.job import Progress
@@ -28,6 +28,7 @@ class Reporting:
         self._steady = Steady(hub, "report progress")
         self._reporters: dict[str, Running] = {}
         self._some = asyncio.Event()
+        self._writing = asyncio.Lock()
 
     def report(self, running: Running, progress: Progress) -> None:
         """Take a report. From the handler's own thread."""
@@ -41,32 +42,31 @@ class Reporting:
         while True:
             await self._some.wait()
             self._some.clear()
-            reports = self._gathered()
-            if reports:
-                await self._steady.attempt(lambda reports=reports: self._store.jobs.report(reports))  # type: ignore[misc]  # bound per turn
+            await self._write_some()
             await asyncio.sleep(_EVERY)
 
-    def _gathered(self) -> list[Report]:
+    async def _write_some(self) -> None:
         reporters, self._reporters = self._reporters, {}
-        return _reports(running for running in reporters.values() if not running.ended)
+        if reporters:
+            await self._steady.attempt(lambda: self._write(one for one in reporters.values() if not one.ended))
 
-    async def write_last(self, ended: Iterable[Running]) -> None:
-        """Write what jobs that end have reported since the last batch, before their ends are; it is not tried again.
+    async def write_last(self, ended: Sequence[Running]) -> None:
+        """Write what jobs that end have reported and was not written yet, before their ends are; it is not tried again.
 
         Costs a call only where there is such a report, and one for all that end together.
         """
-        reports = _reports(ended)
-        if reports:
+        if any(running.progress is not running.reported for running in ended):
             with suppress(Exception):  # their ends matter more, and are about to find out what the store's trouble is
-                await self._store.jobs.report(reports)
+                await self._write(ended)
 
-
-def _reports(some: Iterable[Running]) -> list[Report]:
-    """What these have reported that was not taken along before."""
-    found: list[Report] = []
-    for running in some:
-        progress = running.progress
-        if progress is not None and progress is not running.reported:
-            running.reported = progress
-            found.append(Report(Lease(running.job.id, running.job.lease_token), progress))
-    return found
+    async def _write(self, some: Iterable[Running]) -> None:
+        async with self._writing:  # an older report that is under way must not come behind a newer one, or the end
+            news = [
+                (running, Report(Lease(running.job.id, running.job.lease_token), running.progress))
+                for running in some
+                if running.progress is not None and running.progress is not running.reported
+            ]
+            if news:
+                await self._store.jobs.report([report for _, report in news])
+                for running, report in news:
+                    running.reported = report.progress

@@ -129,7 +129,7 @@ class Settling:
         return True
 
     async def _apply(self, batch: list[End]) -> list[Verdict] | ValueRefused:
-        await self._progress.write_last(end.running for end in batch)
+        await self._progress.write_last([end.running for end in batch])
         try:
             return await self._store.jobs.apply([end.transition for end in batch])
         except ValueRefused as refused:

@@ -71,7 +71,7 @@ class Running:
         """when, by the monotonic clock, it was told to end at once"""
         self.progress: Progress | None = None
         self.reported: Progress | None = None
-        """of its progress, what was last taken along to be written"""
+        """of its progress, what was written last"""
         self.raised: BaseException | None = None
         """what the handler raised, until its end is told"""
         self.stopper: Callable[[StopReason], object] | None = None

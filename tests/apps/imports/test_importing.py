@@ -379,7 +379,7 @@ async def test_a_deploy_in_the_middle_goes_on_at_the_last_batch_and_spends_no_at
     imports: Imports, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("\n".join(["Email,Name", *(f"c{n}@example.org,Ann" for n in range(8_000)), "bad,x"]))
+    path.write_text("\n".join(["Email,Name", *(f"c{n}@example.org,Ann" for n in range(60_000)), "bad,x"]))
     handle = await started(imports, "customers", path)
 
     async def under_way() -> bool:
@@ -391,10 +391,10 @@ async def test_a_deploy_in_the_middle_goes_on_at_the_last_batch_and_spends_no_at
     job = await handle.job()
     assert (job.status, job.attempts) == (Status.QUEUED, 0)
     written = len(await Database("sqlite", imports.address).rows(imports.handler("customers")))
-    assert 0 < written < 8_000
+    assert 0 < written < 60_000
     async with working(imports.app):
         found = await handle.result(timeout=30)
-    assert (found.total_rows, found.inserted, found.updated, found.failed) == (8_001, 8_000, 0, 1)
+    assert (found.total_rows, found.inserted, found.updated, found.failed) == (60_001, 60_000, 0, 1)
 
 
 async def test_files_go_after_a_failure_and_what_a_crash_has_left_goes_too(imports: Imports, tmp_path: Path) -> None:
