@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from io import BytesIO
 
 from windlass.apps.resumes.extraction.limits import Limits
@@ -54,7 +55,7 @@ def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, l
                 if parsed and (_DECLARED.search(end + piece) or (not end and piece[:2] in {b"\xff\xfe", b"\xfe\xff"})):
                     raise DocumentRefused("a part of it declares entities, which no word processor does")
                 end = piece[-16:]
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.zlib.error):  # type: ignore[attr-defined]
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error):
         raise DocumentRefused("it is a broken DOCX: open it and save it anew") from None
     return total
 

@@ -225,8 +225,9 @@ class _Reading:
 
 def _runs(paragraph: Any) -> Iterator[Any]:
     """All runs in order: those of links, of insertions and of fields, too; deleted ones are no runs."""
-    for element in paragraph._p.iter(qn("w:r")):  # noqa: SLF001  # links and insertions are passed over by `runs`
-        if not any(parent.tag in {qn("w:txbxContent"), qn("w:del")} for parent in _within(element, paragraph._p)):  # noqa: SLF001
+    own = paragraph._p  # noqa: SLF001  # links and insertions are passed over by `runs`
+    for element in own.iter(qn("w:r")):
+        if not any(parent.tag in {qn("w:txbxContent"), qn("w:del")} for parent in _within(element, own)):
             yield Run(element, paragraph)
 
 
